@@ -1,0 +1,15 @@
+/* text.h - small questions about words. */
+#ifndef VECHE_BASE_TEXT_H
+#define VECHE_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool text_is(const char *a, const char *b);
+bool text_starts(const char *text, const char *head);
+
+/* The candidate nearest to a mistyped word (by edits), or NULL when none is near enough to be meant. `candidate(ctx,
+ * i)` gives the i-th, NULL after the last. */
+const char *text_nearest(const char *word, const char *(*candidate)(const void *ctx, size_t i), const void *ctx);
+
+#endif

@@ -1,0 +1,72 @@
+/* data.h - samples as bytes in memory, and lists of which to take next.
+ *
+ *   files -> struct samples (bytes, labels) -> struct feed (an agent's share, in random order) -> struct pick[]
+ *
+ * A pick says which sample, whether mirrored and by how much shifted; the engine turns picks into numbers, so the
+ * same list gives the same batch on every engine. A pixel outside the picture is a zero byte *before* normalising.
+ */
+#ifndef VECHE_DATA_DATA_H
+#define VECHE_DATA_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/fault.h"
+#include "experiment/experiment.h"
+
+enum { MOST_CHANNELS = 16 };
+
+struct samples {
+    size_t n;
+    size_t c, h, w;          /* channels, rows, columns; a vector of features is c x 1 x 1 */
+    size_t classes;
+    const uint8_t *pixels;   /* [n][c][h][w], borrowed from the dataset */
+    const uint16_t *labels;  /* [n], each < classes */
+    float mean[MOST_CHANNELS], deviation[MOST_CHANNELS]; /* x = (byte / 255 - mean) / deviation */
+};
+
+struct dataset {
+    struct samples train, test;
+    struct block memory; /* owned: pixels and labels of both */
+};
+
+/* Opens the set an experiment asks for, with its normalisation and limits. Missing files are a fault that says which
+ * command fetches them. */
+fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out);
+void dataset_close(struct dataset *d);
+
+/* The data sets one may name (KIND_SET). */
+extern const struct kinds data_set_kinds;
+
+struct pick {
+    uint32_t sample;
+    int8_t flip;   /* 1: mirrored left to right                                          */
+    int8_t dy, dx; /* pixel (y, x) of the batch is pixel (y + dy, x + dx) of the (mirrored) sample, or zero */
+};
+
+/* One agent's samples in the order in which it meets them: the epochs' random orders laid end to end, cut into
+ * batches of equal size. A batch may reach from one epoch into the next; every sample is met once an epoch. */
+struct feed {
+    uint64_t seed;
+    uint32_t agent;
+    size_t batch;
+    const uint32_t *share; /* borrowed: the agent's samples */
+    size_t n_share;
+    bool flip;
+    int crop;
+    uint32_t *order; /* owned: the share in the order of epoch `epoch` */
+    uint64_t epoch;
+};
+
+fault feed_init(struct feed *f, const struct data_settings *settings, uint64_t seed, uint32_t agent,
+                const uint32_t *share, size_t n_share);
+void feed_release(struct feed *f);
+/* The batch of round k (from 0), whatever was asked before: n = settings->batch picks. Allocates nothing. */
+void feed_batch(struct feed *f, uint64_t k, struct pick *picks);
+/* Epochs that lie behind after k rounds: k * batch / n_share. */
+double feed_epochs(const struct feed *f, uint64_t k);
+/* The rounds that make up so many epochs (rounded up). */
+uint64_t feed_rounds(const struct feed *f, double epochs);
+
+#endif

@@ -1,0 +1,100 @@
+/* engine.h - where numbers are computed: a planned graph and lessons in, gradients and losses out.
+ *
+ * An engine holds `n_replicas` copies of one network, each a row of four matrices: parameters and gradients
+ * [replicas x graph->size], running statistics [replicas x graph->stats_size], and the optimiser's slots. It does not
+ * know who the agents are: a lesson names a replica. Lessons handed over together run side by side.
+ *
+ * The same lesson on the same row gives the same bits, whatever else runs beside it and on however many threads.
+ */
+#ifndef VECHE_ENGINE_ENGINE_H
+#define VECHE_ENGINE_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "data/data.h"
+#include "experiment/experiment.h"
+#include "graph/graph.h"
+#include "optim/optim.h"
+
+struct engine_setup {
+    const struct graph *graph;          /* borrowed for the engine's life */
+    const struct samples *train, *test; /* borrowed for the engine's life */
+    size_t n_replicas;
+    size_t batch; /* picks in every lesson */
+    enum precision precision;
+    int threads; /* 0: one for each core */
+    const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
+};
+
+/* One replica learns from one batch: its gradient row is overwritten, its statistics row moves. */
+struct lesson {
+    size_t replica;
+    const struct pick *picks; /* setup.batch of them, from the training samples                  */
+    uint64_t seed;            /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
+    double loss;              /* out: mean over the batch                                        */
+    size_t hits;              /* out: samples whose largest output is the label                  */
+};
+
+/* One replica is examined on samples [first, first + n) of the test set (or the training set), statistics as they
+ * stand, nothing dropped, nothing changed. */
+struct exam {
+    size_t replica;
+    bool on_train;
+    size_t first, n;
+    double loss; /* out: mean over the n samples */
+    size_t hits; /* out */
+};
+
+/* One replica takes one optimiser step with its gradient row. */
+struct update {
+    size_t replica;
+    double lr;
+    uint64_t t; /* this replica's steps so far, this one included: from 1 */
+};
+
+enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, N_ROWS };
+
+struct engine { /* the part all engines share; each embeds it first */
+    const struct engine_ops *ops;
+    struct engine_setup setup;
+};
+
+struct engine_ops {
+    const char *name; /* as written after `engine:` */
+
+    /* May take seconds (kernels are chosen and compiled). FAULT_ENGINE where the graph, precision or machine is
+     * beyond this engine. */
+    fault (*open)(const struct engine_setup *setup, struct engine **out);
+    void (*close)(struct engine *e);
+
+    /* Each blocks until all are done. Replicas of one call are all different. Nothing is allocated. A fault leaves
+     * losses and gradients undefined, parameters untouched. */
+    fault (*learn)(struct engine *e, struct lesson *lessons, size_t n);
+    fault (*examine)(struct engine *e, struct exam *exams, size_t n);
+    fault (*update)(struct engine *e, const struct update *updates, size_t n);
+
+    /* Rows to and from the host. `floats` has row_size floats. */
+    fault (*read)(struct engine *e, enum row row, size_t replica, float *floats);
+    fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
+
+    /* One line for people: threads, instruction set, memory used for what. Caller's buffer. */
+    void (*describe)(const struct engine *e, char *text, size_t n);
+};
+
+extern const struct engine_ops engine_ref;  /* naive loops: the judge                                  */
+extern const struct engine_ops engine_null; /* right shapes, no work: to measure everything else       */
+extern const struct engine_ops engine_dnnl; /* oneDNN; only where the build found it                   */
+
+/* The rows after `engine.kind`; `auto` is the first that can be used: dnnl, else ref. */
+extern const struct kinds engine_kinds;
+
+/* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
+size_t row_size(const struct engine_setup *setup, enum row row);
+
+/* Opens the engine an experiment's engine section names, resolving `auto`. */
+fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
+void engine_close(struct engine *e);
+
+#endif

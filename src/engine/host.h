@@ -1,0 +1,41 @@
+/* host.h - what engines on the host share: rows in plain memory, optimiser steps over the workers, batches from bytes. */
+#ifndef VECHE_ENGINE_HOST_H
+#define VECHE_ENGINE_HOST_H
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "engine/engine.h"
+
+struct host {
+    struct engine engine;   /* first: a struct host * is a struct engine * */
+    struct pool *pool;      /* owned */
+    struct block memory;    /* owned: all rows */
+    float *rows[N_ROWS];    /* [replicas][stride[row]] */
+    size_t stride[N_ROWS];  /* floats; a multiple of 16 */
+};
+
+/* Sets up the shared part; rows start as zeros, slots as the optimiser says. */
+fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup);
+void host_release(struct host *h);
+
+static inline float *host_row(const struct host *h, enum row row, size_t replica)
+{
+    return h->rows[row] + h->stride[row] * replica;
+}
+
+/* Ready-made entries for struct engine_ops. */
+fault host_update(struct engine *e, const struct update *updates, size_t n);
+fault host_read(struct engine *e, enum row row, size_t replica, float *floats);
+fault host_write(struct engine *e, enum row row, size_t replica, const float *floats);
+
+/* One sample as normalised floats [c][h][w], as its pick says. */
+void host_sample(const struct samples *s, struct pick pick, float *out);
+
+/* Whether dropout keeps element i (of the whole batch, [sample][c][h][w]) of op `op`; the same on every engine. */
+static inline bool dropout_keeps(uint64_t key, double rate, size_t i)
+{
+    return (double)(rng_hash(key, i) >> 40) >= rate * 0x1p24;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* graph.h - a network as a fixed list of operations on named tensors.
+ *
+ *   layers (from the experiment or a named model) -> ops in order, shapes, parameters -> plan (plan.h)
+ *
+ * The graph knows shapes per sample only: the batch is the engine's business, as are devices and layouts. Tensors are
+ * written once; tensor 0 is the input. Parameters of all ops form one flat span of floats in the order of `params`
+ * (PyTorch's order and layout: weight before bias, [out][in][kh][kw]); the running statistics of batchnorm form
+ * another. A relu directly after a batchnorm or an add, their only reader, is folded into that op (`relu`).
+ */
+#ifndef VECHE_GRAPH_GRAPH_H
+#define VECHE_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/fault.h"
+#include "experiment/experiment.h"
+
+struct shape {
+    size_t c, h, w; /* a vector is {n, 1, 1} */
+};
+
+static inline size_t shape_size(struct shape s)
+{
+    return s.c * s.h * s.w;
+}
+
+/* The ops; a row for each says what its backward needs (see op_row). */
+#define OPS(X)                                                                                               \
+    X(OP_CONV, "conv")         /* kernel x kernel, stride, zero padding; bias optional              */       \
+    X(OP_BATCHNORM, "batchnorm") /* per channel over batch and pixels; affine; relu may be folded in */      \
+    X(OP_LINEAR, "linear")     /* y = W x + b over the flattened sample; bias optional              */       \
+    X(OP_ADD, "add")           /* y = a + b; relu may be folded in                                  */       \
+    X(OP_RELU, "relu")                                                                                       \
+    X(OP_TANH, "tanh")                                                                                       \
+    X(OP_SIGMOID, "sigmoid")                                                                                 \
+    X(OP_MAXPOOL, "maxpool")   /* padding counts as minus infinity; the first largest takes the gradient */  \
+    X(OP_AVGPOOL, "avgpool")   /* divides by kernel^2, padding counts as zeros (PyTorch's default)  */       \
+    X(OP_GLOBALPOOL, "globalpool") /* mean over all pixels: c x h x w -> c                          */       \
+    X(OP_SHORTCUT, "shortcut") /* every stride-th pixel, new channels zero, half before half after (ResNet, option A) */ \
+    X(OP_DROPOUT, "dropout")   /* learning: zero with chance `rate`, else times 1 / (1 - rate); exam: identity */ \
+    X(OP_RESHAPE, "reshape")   /* the same numbers in [c][h][w] order under another shape           */       \
+    X(OP_CROSS_ENTROPY, "cross-entropy") /* mean over the batch of -log softmax(x)[label]           */       \
+    X(OP_MSE, "mse")           /* mean over batch and classes of (x - onehot)^2                     */       \
+    X(OP_HINGE, "hinge")       /* mean over the batch of sum_{c != label} max(0, 1 - x_label + x_c) / classes */ \
+    X(OP_LOGISTIC, "logistic") /* mean over batch and classes of the logistic loss of x_c against c == label */
+
+enum op_kind {
+#define OP_ENUM(id, name) id,
+    OPS(OP_ENUM)
+#undef OP_ENUM
+        N_OPS
+};
+
+struct op_row {
+    const char *name;
+    bool keeps_in;  /* backward reads the forward input             */
+    bool keeps_out; /* backward reads the forward output            */
+    bool is_loss;   /* the last op of every graph, and no other     */
+};
+extern const struct op_row op_rows[N_OPS];
+
+struct op {
+    enum op_kind kind;
+    const char *name;      /* "layer1.0.conv1": unique in the graph                      */
+    int in[2];             /* tensors; in[1] is -1 unless kind is OP_ADD                 */
+    int out;               /* tensor; -1 for a loss                                      */
+    bool relu;             /* OP_BATCHNORM, OP_ADD: max(0, .) of the result              */
+    size_t kernel, stride, pad; /* conv and pools; shortcut: stride                      */
+    double rate;           /* dropout                                                    */
+    double eps, momentum;  /* batchnorm: running = (1 - momentum) running + momentum new (variance unbiased) */
+    int weight, bias;      /* indices into params, -1 where there is none                */
+    int mean, var;         /* indices into stats (batchnorm), else -1                    */
+};
+
+struct tensor {
+    struct shape shape;
+    int producer; /* the op that writes it; -1: the input                 */
+    int n_uses;   /* how many op inputs read it                           */
+};
+
+enum init_kind { INIT_ZERO, INIT_ONE, INIT_KAIMING_NORMAL, INIT_UNIFORM_FAN_IN /* +-1/sqrt(fan_in): PyTorch's default */,
+                 INIT_XAVIER_UNIFORM };
+
+struct param {
+    const char *name; /* "layer1.0.conv1.weight" */
+    size_t dims[4];
+    size_t n_dims;
+    size_t offset, size; /* in floats, in the flat span */
+    enum init_kind init;
+    size_t fan_in, fan_out;
+    bool decays; /* weight decay applies; kept true for all, as PyTorch's default does */
+};
+
+struct graph {
+    struct arena arena; /* owned: everything below */
+    const char *name;
+    struct shape input;
+    size_t classes;
+    struct op *ops;
+    size_t n_ops;
+    struct tensor *tensors;
+    size_t n_tensors;
+    struct param *params;
+    size_t n_params;
+    size_t size; /* floats in the flat parameter span */
+    struct param *stats;
+    size_t n_stats;
+    size_t stats_size;     /* floats in the flat span of statistics */
+    double flops_forward;  /* multiply-adds count twice; one sample; convolutions and linear layers */
+    double flops_learn;    /* forward, gradient of inputs (not of the graph's input) and of parameters */
+};
+
+/* Builds the network an experiment asks for, for samples of this shape and number of classes. A layer that does not
+ * fit the one before is a fault with its place and both shapes. */
+fault graph_build(const struct model_settings *model, struct shape input, size_t classes, struct graph **out);
+void graph_free(struct graph *g);
+
+/* Fills the parameters (g->size floats) and statistics (mean 0, variance 1) as the network wants them at the start. */
+void graph_init(const struct graph *g, uint64_t seed, float *params, float *stats);
+
+/* One line a layer: name, kind, settings, output shape, parameters; for `veche check`. Caller frees. */
+fault graph_describe(const struct graph *g, char **out);
+
+extern const struct kinds model_kinds; /* logistic, mlp:..., lenet, fashion-cnn, resnet20 ... resnet110 */
+extern const struct kinds layer_kinds; /* conv, batchnorm, linear, ..., residual                       */
+
+#endif

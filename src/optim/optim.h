@@ -1,0 +1,40 @@
+/* optim.h - from a gradient to a step; how the learning rate moves.
+ *
+ * An optimiser is a row: how many slots (spans as long as the parameters) it keeps, and one function over a stretch of
+ * the flat spans. Steps are element by element, so a span may be cut anywhere and the pieces done in any order.
+ */
+#ifndef VECHE_OPTIM_OPTIM_H
+#define VECHE_OPTIM_OPTIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "experiment/experiment.h"
+
+enum { OPTIM_SLOTS = 2 }; /* the most any optimiser keeps */
+
+/* One step of one stretch: theta moves, the slots follow. `t` counts this replica's steps from 1. */
+typedef void optim_step_fn(const void *settings, double lr, uint64_t t, size_t n, float *theta, const float *g,
+                           float *const slot[OPTIM_SLOTS]);
+
+struct optim_row { /* what struct kind.row of an optimiser points to */
+    size_t n_slots;
+    const char *slot_names[OPTIM_SLOTS]; /* as PyTorch calls them: "momentum_buffer", "exp_avg", ... */
+    float slot_start[OPTIM_SLOTS];       /* what a slot holds before the first step                  */
+    optim_step_fn *step;
+};
+
+extern const struct kinds optim_kinds;    /* sgd, adagrad, rmsprop, adam, adamw  */
+extern const struct kinds schedule_kinds; /* constant, step, cosine              */
+
+static inline const struct optim_row *optim_row(const struct optim_settings *o)
+{
+    return o->kind.kind->row;
+}
+
+/* The learning rate of round k (from 0) when an epoch is `rounds_per_epoch` rounds: the base rate (times the number
+ * of agents under the linear scaling rule), moved by the schedule, times the warm-up's share (k+1)/(warm-up rounds)
+ * while that is below 1. */
+double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, double rounds_per_epoch, double epochs);
+
+#endif

@@ -1,0 +1,98 @@
+/* run.h - the folder of a run: everything needed to repeat it, to plot it and to go on with it.
+ *
+ *   experiment.yaml            resolved, with version, seed and machine in comments at its head
+ *   events.jsonl               one object per evaluation and per fault
+ *   checkpoint-ROUND.safetensors   the last few
+ *   model.safetensors          at the end: the network alone, PyTorch's names
+ *   summary.json               at the end
+ *   lock                       held (flock) while a process works in the folder
+ */
+#ifndef VECHE_RECORD_RUN_H
+#define VECHE_RECORD_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "record/tensors.h"
+
+enum { RUN_PATH = 1024 };
+
+struct run_folder {
+    char path[RUN_PATH];
+    int lock;      /* owned: the lock file's descriptor           */
+    int64_t keep;  /* checkpoints kept                            */
+    void *events;  /* owned: FILE *, open at the end of the events */
+};
+
+/* Makes PARENT/NAME, or PARENT/NAME-2, -3, ...: never one that is there. The folder appears with its experiment.yaml
+ * in it or not at all. */
+fault run_create(const char *parent, const char *name, const char *experiment_yaml, int64_t keep,
+                 struct run_folder *out);
+/* Opens an existing run to go on with it; sweeps what an interrupted write left. A run another process works on is a
+ * fault that says so. */
+fault run_open(const char *path, int64_t keep, struct run_folder *out);
+void run_close(struct run_folder *r);
+
+struct score { /* of one agent at one evaluation */
+    double train_loss, train_accuracy; /* over the lessons since the last evaluation */
+    double loss, accuracy;             /* on the test samples; accuracy in percent   */
+    double lr;
+    double waiting_s;
+    uint64_t bytes, messages;
+};
+
+struct disagreement { /* of the agents' parameters from their mean */
+    double l1, l2, linf, variation;
+};
+
+struct evaluation {
+    uint64_t round;
+    double epoch, real_s, virtual_s;
+    uint64_t samples; /* seen by all agents together */
+    const struct score *scores; /* borrowed */
+    size_t n_agents;
+    struct disagreement disagreement;
+};
+
+/* Appends one line and hands it to the system. */
+fault run_record_evaluation(struct run_folder *r, const struct evaluation *e);
+fault run_record_fault(struct run_folder *r, uint64_t round, double real_s, const char *kind, const char *sentence);
+
+/* On resume: removes the events of rounds after `round`, which will be lived through again. */
+fault run_rewind_events(struct run_folder *r, uint64_t round);
+
+/* Writes checkpoint-ROUND and removes those beyond the last `keep`. */
+fault run_save(struct run_folder *r, uint64_t round, const struct named_floats *tensors, size_t n_tensors,
+               const struct metadata *metadata, size_t n_metadata);
+/* The newest checkpoint that is whole; one that is not is passed over and named in `passed_over` (may be NULL). A run
+ * without a whole checkpoint is a fault. */
+fault run_newest(const struct run_folder *r, struct tensors *out, char passed_over[RUN_PATH]);
+
+struct spread {
+    double mean, std, min, max;
+};
+
+struct summary {
+    const char *name, *strategy, *status; /* status: "done", "stopped" */
+    const char *run, *version, *engine;
+    int64_t agents;
+    uint64_t rounds, samples;
+    double epochs;
+    struct spread accuracy, loss;
+    double best_accuracy;
+    double real_s, virtual_s, images_per_s;
+    uint64_t bytes, messages;
+    struct disagreement disagreement;
+    char params_sha256[65];
+};
+
+struct spread spread_of(const double *values, size_t n); /* std over n, not n - 1: the agents are all there are */
+
+/* One JSON object. Caller frees. */
+fault summary_json(const struct summary *s, char **out);
+fault run_write_summary(struct run_folder *r, const struct summary *s);
+/* The final table, for people. Caller frees. */
+fault summary_table(const struct summary *s, char **out);
+
+#endif

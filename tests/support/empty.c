@@ -1,0 +1,1 @@
+typedef int nothing_here; /* keeps the library from being empty */
