@@ -47,9 +47,9 @@ static inline const char *in(const char *folder, const char *name)
 {
     static char paths[16][1100];
     static size_t next;
-    char *path = paths[next++ % 16];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
+    char path[sizeof paths[0]]; /* `folder` may itself be one of the sixteen */
+    snprintf(path, sizeof path, "%.800s/%.250s", folder, name);
+    return memcpy(paths[next++ % 16], path, sizeof path);
 }
 
 static inline bool exists(const char *path)
