@@ -159,7 +159,7 @@ static void company(FILE *to, const struct summary *s)
     line(to, "agents", cell, note);
     if (s->agents <= 1)
         return;
-    snprintf(note, NOTE, "between the agents, in %llu messages", (unsigned long long)s->messages);
+    snprintf(note, NOTE, "in %llu messages", (unsigned long long)s->messages);
     line(to, "traffic", volume(s->bytes, cell), note);
     line(to, "disagreement", number(s->disagreement.l2, cell), "L2 distance of the agents from their mean");
 }
