@@ -142,11 +142,13 @@ static fault check_key(const struct node *map, const struct token *key)
         return fail_at(key->place, "'%s' cannot be a key: keys are words of letters, digits, '-' and '_'",
                        shown(key->text).text);
     const struct node *twin = node_find(map, key->text);
-    if (twin && twin->key_place.line)
-        return fail_at(key->place, "the key '%s' is written twice, first in line %zu", key->text,
-                       twin->key_place.line);
-    if (twin)
-        return fail_at(key->place, "the key '%s' is written twice", key->text);
+    if (twin) {
+        struct node second = *twin;
+        second.key_place = key->place;
+        return twin->key_place.line
+                   ? fail_key(&second, "this key is written twice, first in line %zu", twin->key_place.line)
+                   : fail_key(&second, "this key is written twice");
+    }
     if (map->n == TREE_KEYS)
         return fail_at(key->place, "more than %d keys in one map", TREE_KEYS);
     return OK;
