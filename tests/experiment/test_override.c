@@ -186,6 +186,10 @@ static void malformed_overrides_are_refused(void **state)
     refuses("=3", "command line: =3: " FORM);
     refuses("optim.=3", "command line: optim.=3: " FORM);
     refuses(".lr=3", "command line: .lr=3: " FORM);
+    refuses("two words=1", "command line: two words=1: 'two words' cannot be a key: keys are words of "
+                           "letters, digits, '-' and '_'");
+    refuses("a\nb=1",
+            "command line: a?b=1: 'a?b' cannot be a key: keys are words of letters, digits, '-' and '_'");
     refuses("agents=", "command line: agents=: nothing is written here");
     refuses("optim.lr=[1",
             "command line: optim.lr=[1: this is not YAML: did not find expected ',' or ']' while parsing "
