@@ -150,7 +150,7 @@ double judge_exam(struct judge *j)
  * zeros. */
 static double relative(double worst, double largest_gradient)
 {
-    return worst / fmax(largest_gradient, 1e-3);
+    return worst / fmax(largest_gradient, 1e-2);
 }
 
 double judge_every_parameter(struct judge *j)
