@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-static fault refuse_impossible(const struct experiment *e)
+fault session_check(const struct experiment *e)
 {
     int64_t most = strategy_row(e)->most_agents;
     if (most && e->agents > most)
@@ -31,8 +31,7 @@ static fault open_engine(struct veche_run *r)
         .optim = &e->optim,
     };
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
-    size_t n = (size_t)snprintf(r->engine_line, sizeof r->engine_line, "%s: ", r->engine->ops->name);
-    r->engine->ops->describe(r->engine, r->engine_line + n, sizeof r->engine_line - n);
+    r->engine->ops->describe(r->engine, r->engine_line, sizeof r->engine_line);
     return OK;
 }
 
@@ -87,7 +86,7 @@ static fault open_agents(struct veche_run *r)
 static fault open_parts(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    TRY(refuse_impossible(e));
+    TRY(session_check(e));
     TRY(dataset_open(&e->data, (uint64_t)e->train.seed, &r->dataset));
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));

@@ -46,6 +46,9 @@ struct veche_run {
 
 #define NOT_YET UINT64_MAX
 
+/* What can be found wrong with an experiment as a whole, before anything is opened. */
+fault session_check(const struct experiment *e);
+
 /* Opens all an experiment names; takes the experiment, also on a fault. */
 fault session_open(struct experiment *e, const veche_options *options, struct veche_run **out);
 void session_close(struct veche_run *r);

@@ -61,42 +61,34 @@ veche_fault *veche_parse(const char *text, const char *source, veche_experiment 
     return OK;
 }
 
-static fault read_text(const char *path, char **out)
+enum { MOST_TEXT = 1 << 20 };
+
+/* Reads at most MOST_TEXT bytes and a zero after them; says what is wrong with more or with other than text. */
+static fault read_text(const char *path, FILE *file, char *text)
 {
-    enum { MOST = 1 << 20 };
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    size_t n = fread(text, 1, MOST_TEXT, file);
+    if (ferror(file))
         return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    char *text = malloc(MOST + 1);
-    size_t n = text ? fread(text, 1, MOST, file) : 0;
-    bool failed = ferror(file), longer = n == MOST;
-    int error = errno;
-    fclose(file);
-    fault f = OK;
-    if (!text)
-        f = OUT_OF_MEMORY;
-    else if (failed)
-        f = FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(error));
-    else if (longer)
-        f = FAIL(FAULT_EXPERIMENT, "%s: is longer than 1 MiB, which no experiment needs", path);
-    else if (memchr(text, 0, n))
-        f = FAIL(FAULT_EXPERIMENT, "%s: byte %zu is zero; an experiment is plain text", path,
-                 (size_t)((char *)memchr(text, 0, n) - text));
-    if (f) {
-        free(text);
-        return f;
-    }
+    if (n == MOST_TEXT)
+        return FAIL(FAULT_EXPERIMENT, "%s: is longer than 1 MiB, which no experiment needs", path);
+    const char *zero = memchr(text, 0, n);
+    if (zero)
+        return FAIL(FAULT_EXPERIMENT, "%s: byte %zu is zero; an experiment is plain text", path, (size_t)(zero - text));
     text[n] = 0;
-    *out = text;
     return OK;
 }
 
 veche_fault *veche_load(const char *path, veche_experiment **out)
 {
-    char *text;
-    TRY(read_text(path, &text));
-    fault f = veche_parse(text, path, out);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    char *text = malloc(MOST_TEXT + 1);
+    fault f = text ? read_text(path, file, text) : OUT_OF_MEMORY;
+    if (!f)
+        f = veche_parse(text, path, out);
     free(text);
+    fclose(file);
     return f;
 }
 
@@ -130,7 +122,7 @@ veche_fault *veche_describe_model(const veche_experiment *e, char **text)
 {
     struct sample_shape s;
     struct graph *graph;
-    TRY(optim_check(&e->parsed->optim));
+    TRY(session_check(e->parsed));
     TRY(dataset_shape(&e->parsed->data, &s));
     TRY(graph_build(&e->parsed->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
     fault f = graph_describe(graph, text);
