@@ -62,7 +62,7 @@ bool winograd_supported(const struct winograd *s)
 
 size_t winograd_weights_bytes(const struct winograd *s)
 {
-    return POSITIONS * s->c * s->k * sizeof(float);
+    return POSITIONS * position_stride(s->c, s->k) * sizeof(float);
 }
 
 size_t winograd_forward_scratch(const struct winograd *s)
@@ -78,15 +78,20 @@ static size_t vectors_of(size_t k)
     return k % (2 * LANES) == 0 ? 2 : 1;
 }
 
-/* G g G' of sixteen filters, taps `step` apart (negative: rotated), lanes `index` apart. */
-static void transform_filters(const float *taps, int step, __m512i index, float *u, size_t stride)
+/* G g G' of the sixteen filters whose nine taps begin `step` floats apart; `rotated` reads them backwards. */
+ALWAYS_INLINE void transform_filters(const float *filters, size_t step, bool rotated, float *u, size_t stride)
 {
-    __m512 columns[3][6];
+    __m512 taps[LANES], columns[3][6];
+    UNROLL
+    for (int i = 0; i < LANES; i++)
+        taps[i] = _mm512_maskz_loadu_ps(0x1ff, filters + (size_t)i * step);
+    transpose(taps);
     UNROLL
     for (int j = 0; j < 3; j++)
-        weights_line(_mm512_i32gather_ps(index, taps + step * j, 4),
-                     _mm512_i32gather_ps(index, taps + step * (j + 3), 4),
-                     _mm512_i32gather_ps(index, taps + step * (j + 6), 4), columns[j]);
+        if (rotated)
+            weights_line(taps[8 - j], taps[5 - j], taps[2 - j], columns[j]);
+        else
+            weights_line(taps[j], taps[3 + j], taps[6 + j], columns[j]);
     UNROLL
     for (int i = 0; i < 6; i++) {
         __m512 line[6];
@@ -99,26 +104,25 @@ static void transform_filters(const float *taps, int step, __m512i index, float 
 
 /* Input channels (of the direction) are `in_step` floats apart in the flat weights, output channels
  * `out_step`. */
-static void transform_weights(size_t c, size_t k, const float *weights, size_t in_step, size_t out_step,
-                              int tap_step, float *u)
+ALWAYS_INLINE void transform_weights(size_t c, size_t k, const float *weights, size_t in_step,
+                                     size_t out_step, bool rotated, float *u)
 {
     size_t vectors = vectors_of(k);
-    __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    __m512i index = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)out_step));
     for (size_t kb = 0; kb < k / LANES; kb++)
         for (size_t ci = 0; ci < c; ci++)
-            transform_filters(weights + kb * LANES * out_step + ci * in_step, tap_step, index,
-                              u + ((kb / vectors * c + ci) * vectors + kb % vectors) * LANES, c * k);
+            transform_filters(weights + kb * LANES * out_step + ci * in_step, out_step, rotated,
+                              u + ((kb / vectors * c + ci) * vectors + kb % vectors) * LANES,
+                              position_stride(c, k));
 }
 
 void winograd_weights_forward(const struct winograd *s, const float *weights, float *u)
 {
-    transform_weights(s->c, s->k, weights, 9, s->c * 9, 1, u);
+    transform_weights(s->c, s->k, weights, 9, s->c * 9, false, u);
 }
 
 void winograd_weights_backward(const struct winograd *s, const float *weights, float *u)
 {
-    transform_weights(s->k, s->c, weights + 8, s->c * 9, 9, -1, u);
+    transform_weights(s->k, s->c, weights, s->c * 9, 9, true, u);
 }
 
 static struct tile transform_inputs(const struct direction *d, const struct winograd_affine *affine,
@@ -129,7 +133,7 @@ static struct tile transform_inputs(const struct direction *d, const struct wino
         for (size_t cb = 0; cb < d->c / LANES; cb++) {
             struct window win = window_at(x + (at.sample * d->c / LANES + cb) * plane, d->h, d->w,
                                           (ptrdiff_t)at.y - d->pad, (ptrdiff_t)at.x - d->pad, WINDOW);
-            float *to = v + t * d->c + cb * LANES;
+            float *to = v + (cb * d->group + t) * LANES;
             if (affine) {
                 struct affine_lanes a = {_mm512_loadu_ps(affine->scale + cb * LANES),
                                          _mm512_loadu_ps(affine->shift + cb * LANES)};
@@ -142,42 +146,44 @@ static struct tile transform_inputs(const struct direction *d, const struct wino
 }
 
 /* `rows` tiles by `vectors` x 16 output channels of one position: sums stay in registers. */
-ALWAYS_INLINE void multiply_block(const int rows, const int vectors, size_t c, size_t k, const float *v,
-                                  const float *u, float *m)
+ALWAYS_INLINE void multiply_block(const int rows, const int vectors, const struct direction *d,
+                                  const float *v, const float *u, float *m)
 {
     __m512 sum[ROWS * 2];
     UNROLL
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = _mm512_setzero_ps();
-    for (size_t ci = 0; ci < c; ci++) {
+    for (size_t cb = 0; cb < d->c / LANES; cb++, v += d->group * LANES, u += vectors * LANES * LANES) {
         UNROLL
-        for (int r = 0; r < rows; r++) {
-            __m512 value = _mm512_set1_ps(v[(size_t)r * c + ci]);
+        for (int c = 0; c < LANES; c++) {
             UNROLL
-            for (int j = 0; j < vectors; j++)
-                sum[r * vectors + j] =
-                    _mm512_fmadd_ps(value, _mm512_load_ps(u + (ci * (size_t)vectors + (size_t)j) * LANES),
-                                    sum[r * vectors + j]);
+            for (int r = 0; r < rows; r++) {
+                __m512 value = _mm512_set1_ps(v[r * LANES + c]);
+                UNROLL
+                for (int j = 0; j < vectors; j++)
+                    sum[r * vectors + j] = _mm512_fmadd_ps(
+                        value, _mm512_load_ps(u + (c * vectors + j) * LANES), sum[r * vectors + j]);
+            }
         }
     }
     UNROLL
     for (int r = 0; r < rows; r++) {
         UNROLL
         for (int j = 0; j < vectors; j++)
-            _mm512_store_ps(m + (size_t)r * k + j * LANES, sum[r * vectors + j]);
+            _mm512_store_ps(m + ((size_t)j * d->group + (size_t)r) * LANES, sum[r * vectors + j]);
     }
 }
 
-ALWAYS_INLINE void multiply_rows(const int vectors, size_t n_tiles, size_t c, size_t k, const float *v,
+ALWAYS_INLINE void multiply_rows(const int vectors, const struct direction *d, size_t n_tiles, const float *v,
                                  const float *u, float *m)
 {
     size_t t = 0;
     for (; t + ROWS <= n_tiles; t += ROWS)
-        multiply_block(ROWS, vectors, c, k, v + t * c, u, m + t * k);
+        multiply_block(ROWS, vectors, d, v + t * LANES, u, m + t * LANES);
     for (; t + 3 <= n_tiles; t += 3)
-        multiply_block(3, vectors, c, k, v + t * c, u, m + t * k);
+        multiply_block(3, vectors, d, v + t * LANES, u, m + t * LANES);
     for (; t < n_tiles; t++)
-        multiply_block(1, vectors, c, k, v + t * c, u, m + t * k);
+        multiply_block(1, vectors, d, v + t * LANES, u, m + t * LANES);
 }
 
 static void multiply_position(const struct direction *d, size_t n_tiles, const float *v, const float *u,
@@ -186,9 +192,9 @@ static void multiply_position(const struct direction *d, size_t n_tiles, const f
     size_t vectors = vectors_of(d->k);
     for (size_t kb = 0; kb < d->k / LANES; kb += vectors) {
         if (vectors == 2)
-            multiply_rows(2, n_tiles, d->c, d->k, v, u + kb * LANES * d->c, m + kb * LANES);
+            multiply_rows(2, d, n_tiles, v, u + kb * LANES * d->c, m + kb * d->group * LANES);
         else
-            multiply_rows(1, n_tiles, d->c, d->k, v, u + kb * LANES * d->c, m + kb * LANES);
+            multiply_rows(1, d, n_tiles, v, u + kb * LANES * d->c, m + kb * d->group * LANES);
     }
 }
 
@@ -239,7 +245,7 @@ static void transform_outputs(const struct direction *d, struct tile first, size
             size_t row = (at.sample * d->k / LANES + kb) * d->out_h + at.y;
             size_t rows = d->out_h - at.y, columns = d->out_w - at.x;
             float *to = y + (row * d->out_w + at.x) * LANES;
-            const float *from = m + t * d->k + kb * LANES;
+            const float *from = m + (kb * d->group + t) * LANES;
             if (sums)
                 output_tile(from, d->stride, to, d->out_w, rows, columns, true, &sum, &squares);
             else if (rows >= TILE && columns >= TILE)
@@ -263,7 +269,7 @@ static void convolve(const struct direction *d, const struct winograd_affine *af
         size_t n_tiles = all - done < d->group ? all - done : d->group;
         struct tile after = transform_inputs(d, affine, x, at, n_tiles, slots + d->stride);
         for (size_t p = 0; p < POSITIONS; p++)
-            multiply_position(d, n_tiles, slots + (p + 1) * d->stride, u + p * d->c * d->k,
+            multiply_position(d, n_tiles, slots + (p + 1) * d->stride, u + p * position_stride(d->c, d->k),
                               slots + p * d->stride);
         transform_outputs(d, at, n_tiles, slots, y, sums);
         at = after;

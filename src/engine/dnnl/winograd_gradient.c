@@ -34,10 +34,10 @@ static struct sweep sweep_of(const struct winograd *s, float *scratch)
 {
     struct sweep w = {.sizes = s, .out_h = s->h + 2 * s->pad - 2, .out_w = s->w + 2 * s->pad - 2};
     w.group = GROUP_W(s->c, s->k);
-    w.v_stride = (w.group * s->c / LANES | 1) * LANES;
-    w.m_stride = (w.group * s->k / LANES | 1) * LANES;
+    w.v_stride = position_stride(w.group, s->c);
+    w.m_stride = position_stride(w.group, s->k);
     w.du = scratch;
-    w.v = w.du + POSITIONS * s->c * s->k;
+    w.v = w.du + POSITIONS * position_stride(s->c, s->k);
     w.m = w.v + POSITIONS * w.v_stride;
     return w;
 }
@@ -45,7 +45,7 @@ static struct sweep sweep_of(const struct winograd *s, float *scratch)
 size_t winograd_scratch_bytes(const struct winograd *s)
 {
     struct sweep w = sweep_of(s, NULL);
-    size_t here = POSITIONS * (s->c * s->k + w.v_stride + w.m_stride) * sizeof(float);
+    size_t here = POSITIONS * (position_stride(s->c, s->k) + w.v_stride + w.m_stride) * sizeof(float);
     size_t there = winograd_forward_scratch(s);
     return here > there ? here : there;
 }
@@ -63,15 +63,15 @@ static struct tile transform_group(const struct sweep *w, const struct winograd_
             if (affine) {
                 struct affine_lanes a = {_mm512_loadu_ps(affine->scale + cb * LANES),
                                          _mm512_loadu_ps(affine->shift + cb * LANES)};
-                input_tile(&win, true, &a, w->v + t * s->c + cb * LANES, w->v_stride);
+                input_tile(&win, true, &a, w->v + (cb * w->group + t) * LANES, w->v_stride);
             } else {
-                input_tile(&win, false, NULL, w->v + t * s->c + cb * LANES, w->v_stride);
+                input_tile(&win, false, NULL, w->v + (cb * w->group + t) * LANES, w->v_stride);
             }
         }
         for (size_t kb = 0; kb < s->k / LANES; kb++) {
             const float *plane = dy + (at.sample * s->k / LANES + kb) * w->out_h * w->out_w * LANES;
             struct window win = window_at(plane, w->out_h, w->out_w, (ptrdiff_t)at.y, (ptrdiff_t)at.x, TILE);
-            gradient_tile(&win, w->m + t * s->k + kb * LANES, w->m_stride);
+            gradient_tile(&win, w->m + (kb * w->group + t) * LANES, w->m_stride);
         }
     }
     return at;
@@ -81,19 +81,19 @@ static struct tile transform_group(const struct sweep *w, const struct winograd_
 ALWAYS_INLINE void gather_block(const int rows, const int vectors, const struct sweep *w, size_t n_tiles,
                                 bool first, const float *v, const float *m, float *du)
 {
-    size_t c = w->sizes->c, k = w->sizes->k;
+    size_t k = w->sizes->k, block = w->group * LANES;
     __m512 sum[16];
     UNROLL
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = _mm512_setzero_ps();
-    for (size_t t = 0; t < n_tiles; t++) {
+    for (size_t t = 0; t < n_tiles; t++, v += LANES, m += LANES) {
         UNROLL
         for (int r = 0; r < rows; r++) {
-            __m512 value = _mm512_set1_ps(v[t * c + (size_t)r]);
+            __m512 value = _mm512_set1_ps(v[r]);
             UNROLL
             for (int j = 0; j < vectors; j++)
                 sum[r * vectors + j] =
-                    _mm512_fmadd_ps(value, _mm512_load_ps(m + t * k + j * LANES), sum[r * vectors + j]);
+                    _mm512_fmadd_ps(value, _mm512_load_ps(m + (size_t)j * block), sum[r * vectors + j]);
         }
     }
     UNROLL
@@ -110,23 +110,27 @@ ALWAYS_INLINE void gather_block(const int rows, const int vectors, const struct 
 static void gather_position(const struct sweep *w, size_t p, size_t n_tiles, bool first)
 {
     size_t c = w->sizes->c, k = w->sizes->k;
-    const float *v = w->v + p * w->v_stride, *m = w->m + p * w->m_stride;
-    float *du = w->du + p * c * k;
-    if (k % (2 * LANES) == 0) {
-        for (size_t ci = 0; ci < c; ci += 8)
-            for (size_t ki = 0; ki < k; ki += 2 * LANES)
-                gather_block(8, 2, w, n_tiles, first, v + ci, m + ki, du + ci * k + ki);
-    } else {
-        for (size_t ci = 0; ci < c; ci += 16)
-            for (size_t ki = 0; ki < k; ki += LANES)
-                gather_block(16, 1, w, n_tiles, first, v + ci, m + ki, du + ci * k + ki);
+    float *du = w->du + p * position_stride(c, k);
+    for (size_t cb = 0; cb < c / LANES; cb++) {
+        const float *v = w->v + p * w->v_stride + cb * w->group * LANES;
+        for (size_t kb = 0; kb < k / LANES;) {
+            const float *m = w->m + p * w->m_stride + kb * w->group * LANES;
+            if (kb + 2 <= k / LANES) {
+                gather_block(8, 2, w, n_tiles, first, v, m, du + cb * LANES * k + kb * LANES);
+                gather_block(8, 2, w, n_tiles, first, v + 8, m, du + (cb * LANES + 8) * k + kb * LANES);
+                kb += 2;
+            } else {
+                gather_block(16, 1, w, n_tiles, first, v, m, du + cb * LANES * k + kb * LANES);
+                kb++;
+            }
+        }
     }
 }
 
-/* G' dU G of one input channel and sixteen output channels. */
-static void finish_filters(const float *du, size_t stride, float g[9][LANES])
+/* G' dU G of one input channel and sixteen output channels, whose nine taps begin `step` floats apart. */
+static void finish_filters(const float *du, size_t stride, bool add, float *filters, size_t step)
 {
-    __m512 columns[6][3];
+    __m512 columns[6][3], taps[LANES] = {0};
     UNROLL
     for (int j = 0; j < 6; j++) {
         __m512 column[6];
@@ -139,27 +143,24 @@ static void finish_filters(const float *du, size_t stride, float g[9][LANES])
     for (int i = 0; i < 3; i++) {
         __m512 line[6] = {columns[0][i], columns[1][i], columns[2][i],
                           columns[3][i], columns[4][i], columns[5][i]};
-        __m512 taps[3];
-        weights_gradient_line(line, taps);
-        UNROLL
-        for (int j = 0; j < 3; j++)
-            _mm512_storeu_ps(g[3 * i + j], taps[j]);
+        weights_gradient_line(line, taps + 3 * i);
+    }
+    transpose(taps);
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+        float *to = filters + (size_t)i * step;
+        if (add)
+            taps[i] = _mm512_add_ps(taps[i], _mm512_maskz_loadu_ps(0x1ff, to));
+        _mm512_mask_storeu_ps(to, 0x1ff, taps[i]);
     }
 }
 
 static void finish(const struct sweep *w, bool add, float *dw)
 {
     size_t c = w->sizes->c, k = w->sizes->k;
-    float g[9][LANES];
     for (size_t ci = 0; ci < c; ci++)
-        for (size_t kb = 0; kb < k; kb += LANES) {
-            finish_filters(w->du + ci * k + kb, c * k, g);
-            for (size_t lane = 0; lane < LANES; lane++) {
-                float *to = dw + ((kb + lane) * c + ci) * 9;
-                for (size_t tap = 0; tap < 9; tap++)
-                    to[tap] = add ? to[tap] + g[tap][lane] : g[tap][lane];
-            }
-        }
+        for (size_t kb = 0; kb < k; kb += LANES)
+            finish_filters(w->du + ci * k + kb, position_stride(c, k), add, dw + (kb * c + ci) * 9, c * 9);
 }
 
 void winograd_backward_weights(const struct winograd *s, const struct winograd_affine *affine, const float *x,

@@ -49,14 +49,22 @@ static inline size_t tiles_along(size_t n)
     return (n + TILE - 1) / TILE;
 }
 
+/* Floats from one position's [c][k] matrix to the next's: an odd number of cache lines, so that the 36 that
+ * belong to one filter do not fall into the same few sets of the cache. */
+static inline size_t position_stride(size_t c, size_t k)
+{
+    return (c * k / LANES | 1) * LANES;
+}
+
 /* A square of an image plane that may hang over its edges: what lies outside is zero. */
 struct window {
     const float *row[WINDOW]; /* the first column of each row, even where that lies outside */
     __mmask16 row_inside[WINDOW], column_inside[WINDOW];
 };
 
-/* Row and column of the window's top left may be negative. Rows outside point at some row inside: they are
- * masked. */
+static const float ZEROS[WINDOW * LANES] __attribute__((aligned(64)));
+
+/* Row and column of the window's top left may be negative. */
 ALWAYS_INLINE struct window window_at(const float *plane, size_t h, size_t w, ptrdiff_t y, ptrdiff_t x,
                                       int side)
 {
@@ -64,7 +72,7 @@ ALWAYS_INLINE struct window window_at(const float *plane, size_t h, size_t w, pt
     UNROLL
     for (int i = 0; i < side; i++) {
         bool inside = y + i >= 0 && y + i < (ptrdiff_t)h;
-        win.row[i] = plane + ((inside ? y + i : 0) * (ptrdiff_t)w + x) * LANES;
+        win.row[i] = inside ? plane + ((y + i) * (ptrdiff_t)w + x) * LANES : ZEROS;
         win.row_inside[i] = inside ? 0xffff : 0;
         win.column_inside[i] = x + i >= 0 && x + i < (ptrdiff_t)w ? 0xffff : 0;
     }
@@ -73,7 +81,7 @@ ALWAYS_INLINE struct window window_at(const float *plane, size_t h, size_t w, pt
 
 ALWAYS_INLINE __m512 window_load(const struct window *win, int i, int j)
 {
-    return _mm512_maskz_loadu_ps(win->row_inside[i] & win->column_inside[j], win->row[i] + j * LANES);
+    return _mm512_maskz_loadu_ps(win->column_inside[j], win->row[i] + j * LANES);
 }
 
 struct affine_lanes {
@@ -215,6 +223,35 @@ ALWAYS_INLINE void weights_gradient_line(const __m512 u[6], __m512 g[3])
     g[0] = plus_times(plus_times(sixth, 1.0F / 24, s2), 0.25F, u[0]);
     g[1] = plus_times(_mm512_mul_ps(_mm512_set1_ps(1.0F / 6), d1), 1.0F / 12, d2);
     g[2] = _mm512_add_ps(plus_times(sixth, 1.0F / 6, s2), u[5]);
+}
+
+/* Rows of a 16x16 square become its columns. */
+ALWAYS_INLINE void transpose(__m512 r[LANES])
+{
+    __m512 a[LANES], b[LANES];
+    UNROLL
+    for (int i = 0; i < LANES; i += 2) {
+        a[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        a[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < LANES; i++) { /* quarter q of b[4 g + j]: column 4 q + j of rows 4 g to 4 g + 3 */
+        __m512d first = _mm512_castps_pd(a[i / 4 * 4 + i % 4 / 2]),
+                second = _mm512_castps_pd(a[i / 4 * 4 + i % 4 / 2 + 2]);
+        b[i] =
+            _mm512_castpd_ps(i % 2 ? _mm512_unpackhi_pd(first, second) : _mm512_unpacklo_pd(first, second));
+    }
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        __m512 even = _mm512_shuffle_f32x4(b[j], b[4 + j], 0x88),
+               odd = _mm512_shuffle_f32x4(b[j], b[4 + j], 0xdd);
+        __m512 even2 = _mm512_shuffle_f32x4(b[8 + j], b[12 + j], 0x88),
+               odd2 = _mm512_shuffle_f32x4(b[8 + j], b[12 + j], 0xdd);
+        r[j] = _mm512_shuffle_f32x4(even, even2, 0x88);
+        r[4 + j] = _mm512_shuffle_f32x4(odd, odd2, 0x88);
+        r[8 + j] = _mm512_shuffle_f32x4(even, even2, 0xdd);
+        r[12 + j] = _mm512_shuffle_f32x4(odd, odd2, 0xdd);
+    }
 }
 
 #endif
