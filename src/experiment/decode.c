@@ -49,7 +49,7 @@ static const char *key_at(const void *ctx, size_t i)
     return NULL;
 }
 
-static bool is_key(const struct form *form, const char *key)
+static bool is_known(const struct form *form, const char *key)
 {
     const char *known;
     for (size_t i = 0; (known = key_at(form, i)) != NULL; i++)
@@ -158,7 +158,7 @@ fault decode_map(const struct decoder *d, const struct node *map, const struct f
     if (map && map->kind != NODE_MAP)
         return wrong_type(map, "a map of settings");
     for (const struct node *node = map ? map->first : NULL; node; node = node->next)
-        if (!is_key(form, node->key))
+        if (!is_known(form, node->key))
             return unknown_key(node, form);
     TRY(decode_rows(d, map, &form->rows[0], blamed));
     return decode_rows(d, map, &form->rows[1], blamed);

@@ -45,8 +45,9 @@ static fault decode_layer(const struct decoder *d, const struct node *node, stru
     const struct node *settings = NULL;
     if (node->kind == NODE_MAP && node->n == 1) {
         settings = node->first;
-        TRY(decode_kind(d, settings, settings->key, KIND_LAYER, &choice));
-        choice.place = settings->key_place;
+        struct node name = *settings; /* the name of the layer is the key */
+        name.place = settings->key_place;
+        TRY(decode_kind(d, &name, name.key, KIND_LAYER, &choice));
         if (node_is_nothing(settings))
             settings = NULL;
     } else if (node->kind == NODE_VALUE && !node_is_nothing(node)) {

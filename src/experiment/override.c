@@ -44,6 +44,8 @@ static fault open_value(const struct override *o, struct node *node)
     become_empty_map(node);
     if (node_is_nothing(&was))
         return OK;
+    if (in_list && !is_key(was.text))
+        return fail_at(o->place, "'%s' cannot take settings", shown(was.text).text);
     TRY(new_child(o, node, in_list ? NODE_MAP : NODE_VALUE, in_list ? was.text : "kind", &inner));
     inner->place = inner->key_place = was.place;
     if (!in_list) {
@@ -80,6 +82,9 @@ static fault step_into(const struct override *o, struct node *node, const char *
     for (*out = node->first; *out; *out = (*out)->next)
         if (text_is((*out)->key, part))
             return OK;
+    if (!is_key(part))
+        return fail_at(o->place, "'%s' cannot be a key: keys are words of letters, digits, '-' and '_'",
+                       shown(part).text);
     TRY(new_child(o, node, NODE_VALUE, part, out));
     (*out)->text = ""; /* nothing yet: becomes a map when stepped into, or what the override says */
     return OK;
