@@ -37,4 +37,7 @@ static inline const struct optim_row *optim_row(const struct optim_settings *o)
  * while that is below 1. */
 double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, double rounds_per_epoch, double epochs);
 
+/* Settings that are each allowed but do not go together (nesterov without momentum): a fault with the place. */
+fault optim_check(const struct optim_settings *o);
+
 #endif

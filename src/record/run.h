@@ -20,21 +20,21 @@ enum { RUN_PATH = 1024 };
 
 struct run_folder {
     char path[RUN_PATH];
-    int lock;      /* owned: the lock file's descriptor           */
-    int64_t keep;  /* checkpoints kept                            */
-    void *events;  /* owned: FILE *, open at the end of the events */
+    int lock;     /* owned: the lock file's descriptor              */
+    int events;   /* owned: descriptor, open at the end of the events */
+    int64_t keep; /* checkpoints kept, at least 1                   */
 };
 
-/* Makes PARENT/NAME, or PARENT/NAME-2, -3, ...: never one that is there. The folder appears with its experiment.yaml
- * in it or not at all. */
+/* Makes PARENT/NAME, or PARENT/NAME-2, -3, ...: never one that is there. The folder appears with its
+ * experiment.yaml in it or not at all. */
 fault run_create(const char *parent, const char *name, const char *experiment_yaml, int64_t keep,
                  struct run_folder *out);
-/* Opens an existing run to go on with it; sweeps what an interrupted write left. A run another process works on is a
- * fault that says so. */
+/* Opens an existing run to go on with it; sweeps what an interrupted write left. A run another process works
+ * on is a fault that says so. */
 fault run_open(const char *path, int64_t keep, struct run_folder *out);
 void run_close(struct run_folder *r);
 
-struct score { /* of one agent at one evaluation */
+struct score {                         /* of one agent at one evaluation */
     double train_loss, train_accuracy; /* over the lessons since the last evaluation */
     double loss, accuracy;             /* on the test samples; accuracy in percent   */
     double lr;
@@ -49,7 +49,7 @@ struct disagreement { /* of the agents' parameters from their mean */
 struct evaluation {
     uint64_t round;
     double epoch, real_s, virtual_s;
-    uint64_t samples; /* seen by all agents together */
+    uint64_t samples;           /* seen by all agents together */
     const struct score *scores; /* borrowed */
     size_t n_agents;
     struct disagreement disagreement;
@@ -57,16 +57,20 @@ struct evaluation {
 
 /* Appends one line and hands it to the system. */
 fault run_record_evaluation(struct run_folder *r, const struct evaluation *e);
-fault run_record_fault(struct run_folder *r, uint64_t round, double real_s, const char *kind, const char *sentence);
+fault run_record_fault(struct run_folder *r, uint64_t round, double real_s, const char *kind,
+                       const char *sentence);
 
 /* On resume: removes the events of rounds after `round`, which will be lived through again. */
 fault run_rewind_events(struct run_folder *r, uint64_t round);
 
-/* Writes checkpoint-ROUND and removes those beyond the last `keep`. */
+/* Writes checkpoint-ROUND, then removes those beyond the last `keep` and those of later rounds: when a run
+ * went on from an older checkpoint, they belong to a life that is being lived again. On a fault all older
+ * ones are there. */
 fault run_save(struct run_folder *r, uint64_t round, const struct named_floats *tensors, size_t n_tensors,
                const struct metadata *metadata, size_t n_metadata);
-/* The newest checkpoint that is whole; one that is not is passed over and named in `passed_over` (may be NULL). A run
- * without a whole checkpoint is a fault. */
+/* The newest checkpoint that is whole. What is wrong with the newest of those that are not and were passed
+ * over is written to `passed_over` (may be NULL; empty when there was none). A run without a whole checkpoint
+ * is a fault. */
 fault run_newest(const struct run_folder *r, struct tensors *out, char passed_over[RUN_PATH]);
 
 struct spread {
@@ -87,7 +91,8 @@ struct summary {
     char params_sha256[65];
 };
 
-struct spread spread_of(const double *values, size_t n); /* std over n, not n - 1: the agents are all there are */
+struct spread spread_of(const double *values,
+                        size_t n); /* std over n, not n - 1: the agents are all there are */
 
 /* One JSON object. Caller frees. */
 fault summary_json(const struct summary *s, char **out);

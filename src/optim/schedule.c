@@ -1,0 +1,104 @@
+/* schedule.c - how the learning rate moves.
+ *
+ *   lr(k) = lr * (agents, under the linear scaling rule) * schedule(epoch of round k) * min(1, (k + 1) / W)
+ *
+ * A schedule is a pure factor between 0 and some number, a function of the epochs that lie behind (a fraction
+ * inside an epoch) and of the epochs in all. Warm-up multiplies it during the first W = warmup_epochs *
+ * rounds_per_epoch rounds, so that cosine and warm-up both start at round 0 and neither moves the other's
+ * end.
+ */
+#include <math.h>
+
+#include "optim/optim.h"
+#include "optim/rules.h"
+
+typedef double schedule_fn(const void *settings, double epoch, double epochs);
+struct schedule_row {
+    schedule_fn *factor;
+};
+
+static double constant(const void *settings, double epoch, double epochs)
+{
+    (void)settings, (void)epoch, (void)epochs;
+    return 1;
+}
+
+/* An epoch is rarely a whole number of rounds; the division that found `epoch` may have fallen just short of
+ * one that is reached, which would delay the step by a round. */
+static double step(const void *settings, double epoch, double epochs)
+{
+    (void)epochs;
+    const struct step_settings *s = settings;
+    double factor = 1;
+    for (size_t i = 0; i < s->epochs.n; i++)
+        if (epoch + 1e-9 >= s->epochs.at[i])
+            factor *= s->factor;
+    return factor;
+}
+
+static double cosine(const void *settings, double epoch, double epochs)
+{
+    const struct cosine_settings *s = settings;
+    double share = epoch < epochs ? epoch / epochs : 1;
+    return s->floor + (1 - s->floor) * 0.5 * (1 + cos(3.14159265358979323846 * share));
+}
+
+double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, double rounds_per_epoch,
+                double epochs)
+{
+    const struct schedule_row *schedule = o->schedule.kind->row;
+    double lr = *(const double *)o->kind.settings;
+    if (o->scale_lr)
+        lr *= (double)agents;
+    lr *= schedule->factor(o->schedule.settings, (double)k / rounds_per_epoch, epochs);
+    double rise = o->warmup_epochs * rounds_per_epoch;
+    if ((double)k + 1 < rise)
+        lr *= ((double)k + 1) / rise;
+    return lr;
+}
+
+static const struct schedule_row constant_row = {constant}, step_row = {step}, cosine_row = {cosine};
+
+static const struct field step_fields[] = {
+    {.name = "epochs",
+     .kind = FIELD_REALS,
+     .offset = offsetof(struct step_settings, epochs),
+     .min = 0,
+     .max = 1e9,
+     .help = "when the rate is multiplied by factor, in epochs: [81, 122]"},
+    {.name = "factor",
+     .kind = FIELD_REAL,
+     .offset = offsetof(struct step_settings, factor),
+     .fallback = "0.1",
+     .min = 0,
+     .max = 1e6,
+     .help = "what the rate is multiplied by at each of these epochs"},
+};
+
+static const struct field cosine_fields[] = {
+    {.name = "floor",
+     .kind = FIELD_REAL,
+     .offset = offsetof(struct cosine_settings, floor),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "share of the rate that is left at the end of training"},
+};
+
+static const struct kind rows[] = {
+    {.name = "constant", .help = "the rate stays as it is", .row = &constant_row},
+    {.name = "step",
+     .help = "the rate is multiplied by a factor at certain epochs",
+     .fields = step_fields,
+     .n_fields = 2,
+     .size = sizeof(struct step_settings),
+     .row = &step_row},
+    {.name = "cosine",
+     .help = "the rate falls along half a cosine over the whole training",
+     .fields = cosine_fields,
+     .n_fields = 1,
+     .size = sizeof(struct cosine_settings),
+     .row = &cosine_row},
+};
+
+const struct kinds schedule_kinds = {rows, sizeof rows / sizeof *rows};

@@ -1,0 +1,156 @@
+/* events.c - events.jsonl: one JSON object a line, appended and handed to the system at once.
+ *
+ * Invariant: the file is a sequence of whole lines. A line that could not be written whole is cut off again,
+ * at once when the disk is full, at the next opening after a crash.
+ */
+#include "record/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/file.h"
+
+static const char EVENTS[] = "events.jsonl";
+
+json_t *json_number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *json_text(const char *text)
+{
+    json_t *plain = json_string(text);
+    char *copy = plain ? NULL : strdup(text);
+    if (!copy)
+        return plain;
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    plain = json_string(copy);
+    free(copy);
+    return plain;
+}
+
+json_t *json_disagreement(const struct disagreement *d)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "l1", json_number(d->l1), "l2", json_number(d->l2), "linf",
+                     json_number(d->linf), "variation", json_number(d->variation));
+}
+
+/* The length of the whole lines at the head of the text. */
+static size_t whole_lines(const char *text, size_t n)
+{
+    const char *last = memrchr(text, '\n', n);
+    return last ? (size_t)(last - text) + 1 : 0;
+}
+
+fault events_open(struct run_folder *r)
+{
+    char path[FILE_PATH], *text;
+    size_t n;
+    TRY(path_join(r->path, EVENTS, sizeof path, path));
+    int events = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (events < 0)
+        return FAIL(FAULT_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    if (r->events >= 0)
+        close(r->events);
+    r->events = events;
+    TRY(file_read(path, &text, &n));
+    size_t whole = whole_lines(text, n);
+    free(text);
+    if (whole < n && ftruncate(events, (off_t)whole) != 0)
+        return FAIL(FAULT_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    return OK;
+}
+
+static fault append(struct run_folder *r, json_t *event)
+{
+    char *line = json_dumps(event, JSON_COMPACT | JSON_DIGITS);
+    json_decref(event);
+    if (!line)
+        return OUT_OF_MEMORY;
+    size_t n = strlen(line);
+    line[n] = '\n'; /* in place of the final zero: line and end go out together */
+    off_t before = lseek(r->events, 0, SEEK_END);
+    bool done = write_all(r->events, line, n + 1);
+    int error = errno;
+    free(line);
+    if (done)
+        return OK;
+    bool cut = before >= 0 && ftruncate(r->events, before) == 0;
+    return FAIL(FAULT_FILE, "%s/%s: cannot be written: %s%s", r->path, EVENTS, strerror(error),
+                cut ? "" : ", and its last line is left half written");
+}
+
+static json_t *score_object(const struct score *s, size_t agent)
+{
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "agent", (json_int_t)agent,
+                     "train_loss", json_number(s->train_loss), "train_accuracy",
+                     json_number(s->train_accuracy), "loss", json_number(s->loss), "accuracy",
+                     json_number(s->accuracy), "lr", json_number(s->lr), "bytes", (json_int_t)s->bytes,
+                     "messages", (json_int_t)s->messages, "waiting_s", json_number(s->waiting_s));
+}
+
+fault run_record_evaluation(struct run_folder *r, const struct evaluation *e)
+{
+    json_t *agents = json_array();
+    uint64_t bytes = 0, messages = 0;
+    for (size_t i = 0; i < e->n_agents; i++) {
+        bytes += e->scores[i].bytes;
+        messages += e->scores[i].messages;
+        if (json_array_append_new(agents, score_object(&e->scores[i], i)) != 0) {
+            json_decref(agents);
+            return OUT_OF_MEMORY;
+        }
+    }
+    json_t *event = json_pack(
+        "{s:s, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:I}", "event", "evaluation", "round",
+        (json_int_t)e->round, "epoch", json_number(e->epoch), "real_s", json_number(e->real_s), "virtual_s",
+        json_number(e->virtual_s), "samples", (json_int_t)e->samples, "agents", agents, "disagreement",
+        json_disagreement(&e->disagreement), "bytes", (json_int_t)bytes, "messages", (json_int_t)messages);
+    return append(r, event);
+}
+
+fault run_record_fault(struct run_folder *r, uint64_t round, double real_s, const char *kind,
+                       const char *sentence)
+{
+    return append(r, json_pack("{s:s, s:I, s:o, s:o, s:o}", "event", "fault", "round", (json_int_t)round,
+                               "real_s", json_number(real_s), "kind", json_text(kind), "sentence",
+                               json_text(sentence)));
+}
+
+/* Whether a line is an event of `round` or before; what is no event at all is of no round. */
+static bool belongs(const char *line, size_t n, uint64_t round)
+{
+    json_t *event = json_loadb(line, n, 0, NULL);
+    const json_t *of = json_object_get(event, "round");
+    bool yes =
+        json_is_integer(of) && json_integer_value(of) >= 0 && (uint64_t)json_integer_value(of) <= round;
+    json_decref(event);
+    return yes;
+}
+
+fault run_rewind_events(struct run_folder *r, uint64_t round)
+{
+    char path[FILE_PATH], *text;
+    size_t n, kept = 0;
+    TRY(path_join(r->path, EVENTS, sizeof path, path));
+    TRY(file_read(path, &text, &n));
+    for (size_t at = 0, length; at < n; at += length) {
+        const char *end = memchr(text + at, '\n', n - at);
+        length = end ? (size_t)(end - text) + 1 - at : n - at;
+        if (!belongs(text + at, length, round))
+            continue;
+        memmove(text + kept, text + at, length);
+        kept += length;
+    }
+    struct piece lines = {text, kept};
+    fault f = kept == n ? OK : file_replace(path, &lines, 1);
+    free(text);
+    return f ? f : events_open(r);
+}

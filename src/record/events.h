@@ -1,0 +1,23 @@
+/* events.h - what the files of this room share about a run's folder. */
+#ifndef VECHE_RECORD_EVENTS_H
+#define VECHE_RECORD_EVENTS_H
+
+#include <jansson.h>
+
+#include "record/run.h"
+
+/* Opens (or makes) events.jsonl at its end, after cutting a line that a crash left half written. */
+fault events_open(struct run_folder *r);
+
+/* Calls `visit` for each name in the folder but the dots; stops at the first fault. */
+fault run_each_file(const char *folder, fault (*visit)(void *ctx, const char *name), void *ctx);
+
+json_t *json_number(double x);       /* null where x is not finite: JSON has no word for it */
+json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */
+json_t *json_disagreement(const struct disagreement *d);
+
+/* A number is written with as many digits as any reader gets back unchanged in everyday use: 0.1 stays 0.1.
+ */
+#define JSON_DIGITS JSON_REAL_PRECISION(15)
+
+#endif

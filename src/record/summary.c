@@ -1,0 +1,194 @@
+/* summary.c - how a run ended: one JSON object for programs, one table for people. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "record/events.h"
+#include "record/file.h"
+
+struct spread spread_of(const double *values, size_t n)
+{
+    if (n == 0)
+        return (struct spread){NAN, NAN, NAN, NAN};
+    struct spread s = {.min = values[0], .max = values[0]};
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        s.mean += values[i] / (double)n;
+        s.min = fmin(s.min, values[i]);
+        s.max = fmax(s.max, values[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - s.mean) * (values[i] - s.mean);
+    s.std = sqrt(squares / (double)n);
+    return s;
+}
+
+static json_t *json_spread(const struct spread *s)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "mean", json_number(s->mean), "std", json_number(s->std), "min",
+                     json_number(s->min), "max", json_number(s->max));
+}
+
+static json_t *summary_object(const struct summary *s)
+{
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, "
+        "s:s}",
+        "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
+        json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
+        (json_int_t)s->agents, "rounds", (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
+        json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
+        "best_accuracy", json_number(s->best_accuracy), "real_s", json_number(s->real_s), "virtual_s",
+        json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s), "bytes",
+        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "disagreement",
+        json_disagreement(&s->disagreement), "params_sha256", s->params_sha256);
+}
+
+static fault dump(const struct summary *s, size_t flags, char **out)
+{
+    json_t *object = summary_object(s);
+    char *text = json_dumps(object, flags | JSON_DIGITS);
+    json_decref(object);
+    if (!text)
+        return OUT_OF_MEMORY;
+    *out = text;
+    return OK;
+}
+
+fault summary_json(const struct summary *s, char **out)
+{
+    return dump(s, 0, out);
+}
+
+fault run_write_summary(struct run_folder *r, const struct summary *s)
+{
+    char path[FILE_PATH], *text = NULL;
+    TRY(path_join(r->path, "summary.json", sizeof path, path));
+    TRY(dump(s, JSON_INDENT(2), &text));
+    struct piece pieces[] = {{text, strlen(text)}, {"\n", 1}};
+    fault f = file_replace(path, pieces, 2);
+    free(text);
+    return f;
+}
+
+/* ---- the table ---- */
+
+enum { CELL = 64, NOTE = 3 * CELL };
+
+/* Seconds as people say them. */
+static const char *duration(double s, char cell[CELL])
+{
+    if (!(s < 1e12))
+        snprintf(cell, CELL, "unknown");
+    else if (s < 59.95)
+        snprintf(cell, CELL, "%.1f s", s);
+    else if (s < 3599.5)
+        snprintf(cell, CELL, "%d min %02d s", (int)round(s) / 60, (int)round(s) % 60);
+    else
+        snprintf(cell, CELL, "%.0f h %02d min", floor(round(s / 60) / 60), (int)fmod(round(s / 60), 60));
+    return cell;
+}
+
+static const char *volume(uint64_t bytes, char cell[CELL])
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double x = (double)bytes;
+    size_t unit = 0;
+    for (; x >= 999.95 && unit < 6; unit++)
+        x /= 1000;
+    snprintf(cell, CELL, unit ? "%.1f %s" : "%.0f %s", x, units[unit]);
+    return cell;
+}
+
+static const char *percent(double x, char cell[CELL])
+{
+    snprintf(cell, CELL, isfinite(x) ? "%.2f %%" : "unknown", x);
+    return cell;
+}
+
+static const char *number(double x, char cell[CELL])
+{
+    snprintf(cell, CELL, isfinite(x) ? "%.4g" : "not finite", x);
+    return cell;
+}
+
+static void line(FILE *to, const char *label, const char *value, const char *note)
+{
+    if (note && *note)
+        fprintf(to, "  %-14s%-16s  %s\n", label, value, note);
+    else
+        fprintf(to, "  %-14s%s\n", label, value);
+}
+
+static void results(FILE *to, const struct summary *s)
+{
+    char cell[CELL], note[NOTE], low[CELL], high[CELL];
+    if (s->agents > 1) {
+        snprintf(note, NOTE, "mean; agents from %s to %s", percent(s->accuracy.min, low),
+                 percent(s->accuracy.max, high));
+        line(to, "accuracy", percent(s->accuracy.mean, cell), note);
+        snprintf(note, NOTE, "mean; agents from %s to %s", number(s->loss.min, low),
+                 number(s->loss.max, high));
+        line(to, "loss", number(s->loss.mean, cell), note);
+    } else {
+        line(to, "accuracy", percent(s->accuracy.mean, cell), "of the test samples are recognised");
+        line(to, "loss", number(s->loss.mean, cell), "on the test samples; lower is better");
+    }
+    line(to, "best", percent(s->best_accuracy, cell), "accuracy at any evaluation of this run");
+}
+
+static void effort(FILE *to, const struct summary *s)
+{
+    char cell[CELL], note[NOTE];
+    snprintf(cell, CELL, "%.6g epoch%s", s->epochs, s->epochs == 1 ? "" : "s");
+    snprintf(note, NOTE, "%llu rounds, %llu samples", (unsigned long long)s->rounds,
+             (unsigned long long)s->samples);
+    line(to, "trained", cell, note);
+    snprintf(note, NOTE, "%.0f samples a second", s->images_per_s);
+    line(to, "time", duration(s->real_s, cell), isfinite(s->images_per_s) ? note : "");
+    line(to, "virtual time", duration(s->virtual_s, cell), "on the machines the experiment describes");
+}
+
+static void company(FILE *to, const struct summary *s)
+{
+    char cell[CELL], note[NOTE];
+    snprintf(cell, CELL, "%lld", (long long)s->agents);
+    snprintf(note, NOTE, "strategy %.40s", s->strategy);
+    line(to, "agents", cell, note);
+    if (s->agents <= 1)
+        return;
+    snprintf(note, NOTE, "in %llu messages", (unsigned long long)s->messages);
+    line(to, "traffic", volume(s->bytes, cell), note);
+    line(to, "disagreement", number(s->disagreement.l2, cell), "L2 distance of the agents from their mean");
+}
+
+static void write_table(FILE *to, const struct summary *s)
+{
+    char cell[CELL];
+    fprintf(to, "%s: %s\n\n", s->name, s->status);
+    results(to, s);
+    effort(to, s);
+    company(to, s);
+    line(to, "engine", s->engine, "");
+    snprintf(cell, CELL, "%.12s", s->params_sha256);
+    line(to, "parameters", cell, "the first digits of their SHA-256");
+    line(to, "kept in", s->run, "");
+}
+
+fault summary_table(const struct summary *s, char **out)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return OUT_OF_MEMORY;
+    write_table(to, s);
+    if (fclose(to) != 0) {
+        free(text);
+        return OUT_OF_MEMORY;
+    }
+    *out = text;
+    return OK;
+}
