@@ -41,15 +41,15 @@ struct field {
     size_t offset;              /* offsetof the member in the owner's struct                     */
     const char *fallback;       /* the default, as one would write it; NULL: must be written     */
     bool optional;              /* with a NULL fallback: may be left out, the member stays zero  */
-    double min, max;            /* INT, REAL, REALS, EVERY's count; both 0: any                  */
+    double min, max;            /* INT, REAL, REALS, EVERY's count; both 0: any; max not above min: no most */
     bool above_min;             /* min itself is not allowed                                     */
     const char *const *choices; /* CHOICE: NULL-terminated                                       */
     const char *help;           /* one line, without a full stop                                 */
 };
 
-/* Reads one scalar (for REALS: one element after another with field_append). The fault's sentence says what was
- * wrong with the value and what is allowed, but not where: "'nan' is not a finite number", "12 is above the most
- * allowed, 1". Nothing is written on a fault. */
+/* Reads one scalar (for REALS: one number, or all of them as "[1, 2]"). The fault's sentence says what was wrong with
+ * the value and what is allowed, but not where: "'nan' is not a finite number", "12 is above the most allowed, 1".
+ * Nothing is written on a fault. Numbers are plain decimal in every locale: no hexadecimal, no leading zeros. */
 fault field_read(const struct field *row, const char *text, struct arena *arena, void *settings);
 
 /* REALS: reads n texts into the member. */
@@ -60,8 +60,20 @@ fault field_read_list(const struct field *row, const char *const *texts, size_t 
 fault field_defaults(const struct field *rows, size_t n, struct arena *arena, void *settings);
 
 /* The member as one would write it in YAML flow style (reading it back gives the same value); reals in the fewest
- * digits that do. */
+ * digits that do. NULL when memory is out. */
 const char *field_print(const struct field *row, const void *settings, struct arena *arena);
+
+/* A row that may be left out and whose member is zero: there is nothing to print. */
+bool field_is_unset(const struct field *row, const void *settings);
+
+/* A text as one would write it in YAML, in quotes where it needs them; NULL when memory is out. */
+const char *field_print_text(const char *text, struct arena *arena);
+
+/* What a user wrote, fit for one line of a sentence: cut where it is long, without control characters. */
+struct shown {
+    char text[64];
+};
+struct shown shown(const char *text);
 
 const char *field_kind_name(enum field_kind k); /* "a whole number", "a number", "true or false", ... */
 

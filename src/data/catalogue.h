@@ -3,6 +3,7 @@
 #define VECHE_DATA_CATALOGUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/fault.h"

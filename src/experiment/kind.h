@@ -19,7 +19,8 @@ struct kind {
     const void *row;     /* the owning room's own row: functions, numbers                           */
     const char *missing; /* NULL, or why it cannot be used in this build: "built without oneDNN"    */
     const char *pattern; /* names with a tail, "mlp:N-N-...": the part up to the colon is `name`    */
-    bool holds_layers; /* its settings are a list of layers (residual) */
+    bool holds_layers;   /* a layer made of layers, `residual: [conv: {...}, relu]`; with settings of its own:
+                            `residual: {setting: ..., layers: [...]}` */
 };
 
 /* What was chosen: the row and its settings, filled from the fields. */

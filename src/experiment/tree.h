@@ -12,12 +12,12 @@
 #include "base/arena.h"
 #include "base/fault.h"
 
-enum { TREE_DEPTH = 32, TREE_NODES = 100000 };
+enum { TREE_DEPTH = 32, TREE_NODES = 100000, TREE_KEYS = 256 /* in one map */ };
 
-/* Where something was written: a file's line and column, or a command line's override (line 0). */
+/* Where something was written: a file's line and column, or an override on the command line (line 0). */
 struct place {
-    const char *source; /* the file's name, or "command line" */
-    size_t line, column; /* from 1; 0 where there is none      */
+    const char *source;  /* the file's name, or "command line: optim.lr=0.1" */
+    size_t line, column; /* from 1; 0 where there is none                    */
 };
 
 enum node_kind { NODE_VALUE, NODE_LIST, NODE_MAP };
@@ -25,9 +25,11 @@ enum node_kind { NODE_VALUE, NODE_LIST, NODE_MAP };
 struct node {
     enum node_kind kind;
     struct place place;
+    struct place key_place;
     const char *key;     /* in a map: the key it stands under; else NULL */
     const char *text;    /* NODE_VALUE                                   */
     bool quoted;         /* NODE_VALUE: written in quotes, so a text     */
+    struct node *parent; /* the list or map it stands in; NULL at the top */
     struct node *first;  /* NODE_LIST, NODE_MAP                          */
     struct node *next;   /* the next in the same list or map             */
     size_t n;            /* how many are in the list or map              */
@@ -36,13 +38,26 @@ struct node {
 /* All nodes and texts live in the arena. `source` names the text in faults. */
 fault tree_read(const char *text, size_t n_bytes, const char *source, struct arena *arena, struct node **out);
 
-/* Puts `key=value` ("strategy.every=5", "optim={kind: adam, lr: 0.1}") into the tree, replacing what stood there
- * and making the maps on the way. The value is YAML. */
+/* Likewise for a text that stands wholly at one place without lines, such as the value of an override. */
+fault tree_read_at(const char *text, size_t n_bytes, struct place place, struct arena *arena, struct node **out);
+
+/* Puts `key=value` ("strategy.every=5", "model.0.conv.out=32", "optim={kind: adam, lr: 0.1}") into the tree, replacing
+ * what stood there and making the maps on the way; a plain value on the way becomes a map {kind: value}, or, in a
+ * list, {value: {}}. The value is YAML. */
 fault tree_override(struct node *root, const char *assignment, struct arena *arena);
 
 const struct node *node_find(const struct node *map, const char *key); /* NULL when it is not there */
+bool node_is_nothing(const struct node *node);                         /* `key:` or `key: ~`        */
+bool is_key(const char *text);                                         /* letters, digits, '-', '_' */
+void node_append(struct node *parent, struct node *child);
 
-/* A fault that begins with the place: "file.yaml:3:7: optim.lr: ...". */
+/* The keys from the top to the node: "optim.schedule.kind", "model.2.conv"; empty for the top itself. */
+void node_path(const struct node *node, char *path, size_t n);
+
+/* A fault that begins with the place: "file.yaml:3:7: ...". */
 fault fail_at(struct place place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Likewise with the node's path: "file.yaml:3:7: optim.lr: ...", at its value or at its key. */
+fault fail_node(const struct node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+fault fail_key(const struct node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -42,7 +42,7 @@ fault path_join(const char *folder, const char *name, size_t n, char *out)
 {
     int length = snprintf(out, n, "%s/%s", folder, name);
     if (length < 0 || (size_t)length >= n)
-        return FAIL(FAULT_FILE, "%s: the path is too long", folder);
+        return FAIL(FAULT_FILE, "%.200s...: the path is too long", folder);
     return OK;
 }
 
@@ -52,7 +52,7 @@ static fault open_part(const char *path, char part[FILE_PATH], int *descriptor)
     for (int i = 0; i < PART_TRIES; i++) {
         int length = snprintf(part, FILE_PATH, "%s" PART "%ld-%d", path, (long)getpid(), i);
         if (length < 0 || length >= FILE_PATH)
-            return FAIL(FAULT_FILE, "%s: the path is too long", path);
+            return FAIL(FAULT_FILE, "%.200s...: the path is too long", path);
         *descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (*descriptor >= 0)
             return OK;

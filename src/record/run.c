@@ -33,7 +33,7 @@ static fault make_folders(const char *path)
     char head[RUN_PATH];
     size_t n = strlen(path);
     if (n >= RUN_PATH)
-        return FAIL(FAULT_FILE, "%s: the path is too long", path);
+        return FAIL(FAULT_FILE, "%.200s...: the path is too long", path);
     for (size_t i = 1; i <= n; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
@@ -122,7 +122,7 @@ static fault take_name(const char *from, const char *parent, const char *name, c
         int n = i == 1 ? snprintf(to, RUN_PATH, "%s/%s", parent, name)
                        : snprintf(to, RUN_PATH, "%s/%s-%d", parent, name, i);
         if (n < 0 || n >= RUN_PATH)
-            return FAIL(FAULT_FILE, "%s: the path is too long", parent);
+            return FAIL(FAULT_FILE, "%.200s...: the path is too long", parent);
         if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
             return OK;
         if (errno == EINVAL &&
@@ -139,7 +139,7 @@ static fault make_part_folder(const char *parent, const char *name, char path[RU
     for (int i = 0; i < NAMES_TRIED; i++) {
         int n = snprintf(path, RUN_PATH, "%s/.%s.part-%ld-%d", parent, name, (long)getpid(), i);
         if (n < 0 || n >= RUN_PATH)
-            return FAIL(FAULT_FILE, "%s: the path is too long", parent);
+            return FAIL(FAULT_FILE, "%.200s...: the path is too long", parent);
         if (mkdir(path, 0777) == 0)
             return OK;
         if (errno != EEXIST)
@@ -186,7 +186,7 @@ fault run_open(const char *path, int64_t keep, struct run_folder *out)
 {
     struct run_folder r = {.lock = -1, .events = -1, .keep = keep};
     if (snprintf(r.path, sizeof r.path, "%s", path) >= (int)sizeof r.path)
-        return FAIL(FAULT_FILE, "%s: the path is too long", path);
+        return FAIL(FAULT_FILE, "%.200s...: the path is too long", path);
     fault f = look_inside(&r);
     if (f)
         run_close(&r);

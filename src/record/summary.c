@@ -110,7 +110,7 @@ static const char *percent(double x, char cell[CELL])
 
 static const char *number(double x, char cell[CELL])
 {
-    snprintf(cell, CELL, isfinite(x) ? "%.4g" : "not a number", x);
+    snprintf(cell, CELL, isfinite(x) ? "%.4g" : "not finite", x);
     return cell;
 }
 
@@ -126,10 +126,10 @@ static void results(FILE *to, const struct summary *s)
 {
     char cell[CELL], note[NOTE], low[CELL], high[CELL];
     if (s->agents > 1) {
-        snprintf(note, NOTE, "mean of the agents; from %s to %s", percent(s->accuracy.min, low),
+        snprintf(note, NOTE, "mean; agents from %s to %s", percent(s->accuracy.min, low),
                  percent(s->accuracy.max, high));
         line(to, "accuracy", percent(s->accuracy.mean, cell), note);
-        snprintf(note, NOTE, "mean of the agents; from %s to %s", number(s->loss.min, low),
+        snprintf(note, NOTE, "mean; agents from %s to %s", number(s->loss.min, low),
                  number(s->loss.max, high));
         line(to, "loss", number(s->loss.mean, cell), note);
     } else {
@@ -159,7 +159,7 @@ static void company(FILE *to, const struct summary *s)
     line(to, "agents", cell, note);
     if (s->agents <= 1)
         return;
-    snprintf(note, NOTE, "in %llu messages between the agents", (unsigned long long)s->messages);
+    snprintf(note, NOTE, "in %llu messages", (unsigned long long)s->messages);
     line(to, "traffic", volume(s->bytes, cell), note);
     line(to, "disagreement", number(s->disagreement.l2, cell), "L2 distance of the agents from their mean");
 }

@@ -1,0 +1,223 @@
+/* decode.c - a map against the rows that say what it may hold.
+ *
+ * First every key that is there must be known, then every row that is known must be there or have a default:
+ * so a misspelt key is named as such, and not as the one that is then missing.
+ */
+#include "experiment/decode.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { LISTED = 400 }; /* characters of a list of names in a sentence */
+
+struct rows rows_of(enum section_id id, void *settings)
+{
+    return (struct rows){sections[id].fields, sections[id].n_fields, settings};
+}
+
+bool is_name(const char *text)
+{
+    static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t n = strlen(text);
+    return n > 0 && n <= 100 && *text != '.' && *text != '-' && strspn(text, inner) == n;
+}
+
+/* "a, b, c" of the candidates, as far as there is room. */
+static void list_names(const char *(*name)(const void *, size_t), const void *ctx, char out[LISTED])
+{
+    const char *word;
+    out[0] = '\0';
+    for (size_t i = 0, n = 0; (word = name(ctx, i)) != NULL && n < LISTED; i++)
+        n += (size_t)snprintf(out + n, LISTED - n, "%s%s", i ? ", " : "", word);
+}
+
+/* Keys. */
+
+static const char *key_at(const void *ctx, size_t i)
+{
+    const struct form *form = ctx;
+    for (size_t r = 0; r < 2; r++) {
+        if (i < form->rows[r].n)
+            return form->rows[r].fields[i].name;
+        i -= form->rows[r].n;
+    }
+    for (size_t o = 0; form->others && form->others[o]; o++)
+        if (i-- == 0)
+            return form->others[o];
+    return NULL;
+}
+
+static bool is_known(const struct form *form, const char *key)
+{
+    const char *known;
+    for (size_t i = 0; (known = key_at(form, i)) != NULL; i++)
+        if (text_is(known, key))
+            return true;
+    return false;
+}
+
+static fault unknown_key(const struct node *node, const struct form *form)
+{
+    char path[200], of_kind[80] = "", known[LISTED];
+    node_path(node->parent, path, sizeof path);
+    if (form->kind)
+        snprintf(of_kind, sizeof of_kind, " of kind %s", form->kind->name);
+    const char *in = *path ? " in " : "", *near = text_nearest(node->key, key_at, form);
+    if (near)
+        return fail_key(node, "unknown key '%s'%s%s%s; did you mean '%s'?", shown(node->key).text, in, path,
+                        of_kind, near);
+    list_names(key_at, form, known);
+    return fail_key(node, "unknown key '%s'%s%s%s; known are: %s", shown(node->key).text, in, path, of_kind,
+                    known);
+}
+
+/* Values. */
+
+static fault wrong_type(const struct node *node, const char *expected)
+{
+    if (node->kind == NODE_LIST)
+        return fail_node(node, "a list was written where %s is expected", expected);
+    if (node->kind == NODE_MAP)
+        return fail_node(node, "a map was written where %s is expected", expected);
+    if (node_is_nothing(node))
+        return fail_node(node, "nothing was written where %s is expected", expected);
+    return fail_node(node, "'%s'%s was written where %s is expected", shown(node->text).text,
+                     node->quoted ? " in quotes" : "", expected);
+}
+
+static bool is_numeric(enum field_kind kind)
+{
+    return kind == FIELD_INT || kind == FIELD_REAL || kind == FIELD_FLAG || kind == FIELD_REALS;
+}
+
+static fault check_scalar(const struct node *node, enum field_kind kind, const char *expected)
+{
+    bool fits = node->kind == NODE_VALUE && !node_is_nothing(node) && !(node->quoted && is_numeric(kind));
+    return fits ? OK : wrong_type(node, expected);
+}
+
+/* A fault about a value, with the value's place and key put before it. */
+static fault at_node(fault f, const struct node *node)
+{
+    if (!f || fault_kind_of(f) != FAULT_EXPERIMENT)
+        return f;
+    fault placed = fail_node(node, "%s", fault_text(f));
+    fault_drop(f);
+    return placed;
+}
+
+static fault decode_list(const struct decoder *d, const struct node *list, const struct field *row,
+                         void *settings)
+{
+    const char **texts = ARENA_NEW(d->arena, const char *, list->n + 1);
+    if (!texts)
+        return OUT_OF_MEMORY;
+    size_t n = 0;
+    for (const struct node *item = list->first; item; item = item->next) {
+        TRY(check_scalar(item, row->kind, field_kind_name(FIELD_REAL)));
+        double element; /* each by itself first, so that a fault has the place of the element */
+        struct field alone = *row;
+        alone.kind = FIELD_REAL;
+        alone.offset = 0;
+        TRY(at_node(field_read(&alone, item->text, d->arena, &element), item));
+        texts[n++] = item->text;
+    }
+    return field_read_list(row, texts, n, d->arena, settings);
+}
+
+static fault decode_field(const struct decoder *d, const struct node *node, const struct field *row,
+                          void *settings)
+{
+    if (row->kind == FIELD_REALS && node->kind == NODE_LIST)
+        return decode_list(d, node, row, settings);
+    TRY(check_scalar(node, row->kind, field_kind_name(row->kind)));
+    return at_node(field_read(row, node->text, d->arena, settings), node);
+}
+
+static fault decode_rows(const struct decoder *d, const struct node *map, const struct rows *rows,
+                         const struct node *blamed)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct field *row = &rows->fields[i];
+        const struct node *node = map ? node_find(map, row->name) : NULL;
+        if (node)
+            TRY(decode_field(d, node, row, rows->settings));
+        else if (row->fallback)
+            TRY(field_defaults(row, 1, d->arena, rows->settings));
+        else if (!row->optional)
+            return fail_node(blamed, "the key '%s' is missing (%s)", row->name, row->help);
+    }
+    return OK;
+}
+
+fault decode_map(const struct decoder *d, const struct node *map, const struct form *form,
+                 const struct node *blamed)
+{
+    if (map && map->kind != NODE_MAP)
+        return wrong_type(map, "a map of settings");
+    for (const struct node *node = map ? map->first : NULL; node; node = node->next)
+        if (!is_known(form, node->key))
+            return unknown_key(node, form);
+    TRY(decode_rows(d, map, &form->rows[0], blamed));
+    return decode_rows(d, map, &form->rows[1], blamed);
+}
+
+/* Choices. */
+
+static const char *kind_at(const void *ctx, size_t i)
+{
+    const struct kinds *kinds = ctx;
+    return i < kinds->n ? kinds->rows[i].name : NULL;
+}
+
+static fault unknown_kind(const struct node *node, const char *name, enum category category,
+                          const struct kinds *kinds)
+{
+    const char *near = kind_nearest(kinds, name);
+    if (near)
+        return fail_node(node, "'%s' is not among the %s; did you mean '%s'?", shown(name).text,
+                         category_name(category), near);
+    char known[LISTED];
+    list_names(kind_at, kinds, known);
+    return fail_node(node, "'%s' is not among the %s: %s", shown(name).text, category_name(category), known);
+}
+
+fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,
+                  struct choice *out)
+{
+    const struct kinds *kinds = &d->registry->of[category];
+    const struct kind *kind = kind_find(kinds, name);
+    if (!kind)
+        return unknown_kind(node, name, category, kinds);
+    if (kind->missing)
+        return fail_node(node, "'%s' cannot be used: %s", kind->name, kind->missing);
+    const char *colon = kind->pattern ? strchr(name, ':') : NULL;
+    if (kind->pattern && (!colon || !colon[1]))
+        return fail_node(node, "'%s' says too little: it is written as %s", name, kind->pattern);
+    *out = (struct choice){
+        .kind = kind, .tail = colon ? arena_text(d->arena, colon + 1) : NULL, .place = node->place};
+    out->settings = kind->n_fields ? arena_take(d->arena, kind->size) : NULL;
+    if ((kind->n_fields && !out->settings) || (colon && !out->tail))
+        return OUT_OF_MEMORY;
+    return OK;
+}
+
+fault decode_choice(const struct decoder *d, const struct node *node, enum category category,
+                    const char *fallback, struct form form, struct choice *out)
+{
+    const struct node *map = node && node->kind == NODE_MAP ? node : NULL;
+    const struct node *named = map ? node_find(map, "kind") : node;
+    if (node && node->kind == NODE_LIST)
+        return wrong_type(node, "a name or a map with the key 'kind'");
+    if (node && !named && !fallback)
+        return fail_node(node, "the key 'kind' is missing (one of the %s)", category_name(category));
+    if (named)
+        TRY(check_scalar(named, FIELD_TEXT, "a name"));
+    const struct node *blamed = node ? node : d->top;
+    TRY(decode_kind(d, named ? named : blamed, named ? named->text : fallback, category, out));
+    form.kind = out->kind;
+    form.rows[0] = (struct rows){out->kind->fields, out->kind->n_fields, out->settings};
+    return decode_map(d, map, &form, blamed);
+}

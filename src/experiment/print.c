@@ -1,0 +1,128 @@
+/* print.c - an experiment as YAML, every default written out.
+ *
+ * The print follows the same rows as the reading, in one fixed order; texts are quoted where they need it and
+ * reals keep every bit, so reading it gives the same experiment and printing that gives the same text.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "experiment/experiment.h"
+#include "experiment/sections.h"
+
+struct printer {
+    FILE *out;
+    struct arena arena; /* the texts of values */
+    bool full;          /* memory was out: what is written is not whole */
+};
+
+static void put(struct printer *p, int indent, const char *key, const char *value)
+{
+    if (!value)
+        p->full = true;
+    else
+        fprintf(p->out, "%*s%s: %s\n", indent, "", key, value);
+}
+
+static void put_rows(struct printer *p, int indent, const struct field *fields, size_t n,
+                     const void *settings)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!field_is_unset(&fields[i], settings))
+            put(p, indent, fields[i].name, field_print(&fields[i], settings, &p->arena));
+}
+
+static void put_section(struct printer *p, int indent, enum section_id id, const void *settings)
+{
+    put_rows(p, indent, sections[id].fields, sections[id].n_fields, settings);
+}
+
+static void put_kind(struct printer *p, int indent, const char *key, const struct choice *c)
+{
+    const char *name = c->tail ? arena_printf(&p->arena, "%s:%s", c->kind->name, c->tail) : c->kind->name;
+    put(p, indent, key, name ? field_print_text(name, &p->arena) : NULL);
+}
+
+static void put_chosen(struct printer *p, int indent, const struct choice *c)
+{
+    put_kind(p, indent, "kind", c);
+    put_rows(p, indent, c->kind->fields, c->kind->n_fields, c->settings);
+}
+
+static void put_choice(struct printer *p, int indent, const char *key, const struct choice *c)
+{
+    if (c->kind->n_fields == 0) {
+        put_kind(p, indent, key, c);
+        return;
+    }
+    fprintf(p->out, "%*s%s:\n", indent, "", key);
+    put_chosen(p, indent + 2, c);
+}
+
+static bool has_settings(const struct layer *layer)
+{
+    for (size_t i = 0; i < layer->kind->n_fields; i++)
+        if (!field_is_unset(&layer->kind->fields[i], layer->settings))
+            return true;
+    return layer->name || layer->body;
+}
+
+static void put_layers(struct printer *p, int indent, const struct layer *layers)
+{
+    for (const struct layer *l = layers; l; l = l->next) {
+        fprintf(p->out, "%*s- %s%s\n", indent, "", l->kind->name, has_settings(l) ? ":" : "");
+        put_section(p, indent + 4, SECTION_LAYER, l);
+        put_rows(p, indent + 4, l->kind->fields, l->kind->n_fields, l->settings);
+        if (l->body) {
+            fprintf(p->out, "%*slayers:\n", indent + 4, "");
+            put_layers(p, indent + 6, l->body);
+        }
+    }
+}
+
+static void put_experiment(struct printer *p, const struct experiment *e)
+{
+    put_section(p, 0, SECTION_TOP, e);
+    fprintf(p->out, "data:\n");
+    put_choice(p, 2, "set", &e->data.set);
+    put_section(p, 2, SECTION_DATA, &e->data);
+    if (e->model.named.kind) {
+        put_choice(p, 0, "model", &e->model.named);
+    } else {
+        fprintf(p->out, "model:\n");
+        put_layers(p, 2, e->model.layers);
+    }
+    fprintf(p->out, "optim:\n");
+    put_chosen(p, 2, &e->optim.kind);
+    put_section(p, 2, SECTION_OPTIM, &e->optim);
+    fprintf(p->out, "  schedule:\n");
+    put_chosen(p, 4, &e->optim.schedule);
+    put_section(p, 4, SECTION_SCHEDULE, &e->optim);
+    put_choice(p, 0, "strategy", &e->strategy);
+    put_choice(p, 0, "world", &e->world);
+    fprintf(p->out, "train:\n");
+    put_section(p, 2, SECTION_TRAIN, &e->train);
+    fprintf(p->out, "engine:\n");
+    put_chosen(p, 2, &e->engine.kind);
+    put_section(p, 2, SECTION_ENGINE, &e->engine);
+    fprintf(p->out, "machines:\n");
+    put_section(p, 2, SECTION_MACHINES, &e->machines);
+}
+
+fault experiment_print(const struct experiment *e, char **out)
+{
+    char *text = NULL;
+    size_t n;
+    struct printer p = {.out = open_memstream(&text, &n)};
+    if (!p.out)
+        return OUT_OF_MEMORY;
+    put_experiment(&p, e);
+    bool whole = !ferror(p.out) && !p.full;
+    whole = fclose(p.out) == 0 && whole;
+    arena_release(&p.arena);
+    if (!whole) {
+        free(text);
+        return OUT_OF_MEMORY;
+    }
+    *out = text;
+    return OK;
+}
