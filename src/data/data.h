@@ -36,6 +36,13 @@ struct dataset {
 fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out);
 void dataset_close(struct dataset *d);
 
+struct sample_shape {
+    size_t c, h, w, classes;
+};
+
+/* What samples of the set look like; the files of fashion-mnist and the CIFAR sets need not be here for that. */
+fault dataset_shape(const struct data_settings *settings, struct sample_shape *out);
+
 /* The data sets one may name (KIND_SET). */
 extern const struct kinds data_set_kinds;
 

@@ -26,9 +26,9 @@ static fault decode_layer_settings(const struct decoder *d, const struct node *n
     else if (body)
         body = node_find(settings, "layers");
     TRY(decode_map(d, settings, &form, node));
-    if (layer->name && !is_name(layer->name))
+    if (layer->name && !experiment_is_name(layer->name))
         return fail_node(node_find(settings, "name"), "'%s' cannot be a layer's name: " NAME_RULE,
-                         shown(layer->name).text);
+                         text_shown(layer->name).text);
     if (!kind->holds_layers)
         return OK;
     if (!body)
@@ -45,8 +45,9 @@ static fault decode_layer(const struct decoder *d, const struct node *node, stru
     const struct node *settings = NULL;
     if (node->kind == NODE_MAP && node->n == 1) {
         settings = node->first;
-        TRY(decode_kind(d, settings, settings->key, KIND_LAYER, &choice));
-        choice.place = settings->key_place;
+        struct node name = *settings; /* the name of the layer is the key */
+        name.place = settings->key_place;
+        TRY(decode_kind(d, &name, name.key, KIND_LAYER, &choice));
         if (node_is_nothing(settings))
             settings = NULL;
     } else if (node->kind == NODE_VALUE && !node_is_nothing(node)) {

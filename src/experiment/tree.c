@@ -125,7 +125,7 @@ static fault new_node(struct reader *r, const struct token *token, struct node *
     return OK;
 }
 
-static bool is_word(const char *text)
+bool tree_is_key(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     return *text && strchr(letters, *text) &&
@@ -138,15 +138,17 @@ static fault check_key(const struct node *map, const struct token *key)
     if (key->type != YAML_SCALAR_EVENT)
         return fail_at(key->place, "a %s cannot be a key",
                        key->type == YAML_MAPPING_START_EVENT ? "map" : "list");
-    if (!is_word(key->text))
+    if (!tree_is_key(key->text))
         return fail_at(key->place, "'%s' cannot be a key: keys are words of letters, digits, '-' and '_'",
-                       shown(key->text).text);
+                       text_shown(key->text).text);
     const struct node *twin = node_find(map, key->text);
-    if (twin && twin->key_place.line)
-        return fail_at(key->place, "the key '%s' is written twice, first in line %zu", key->text,
-                       twin->key_place.line);
-    if (twin)
-        return fail_at(key->place, "the key '%s' is written twice", key->text);
+    if (twin) {
+        struct node second = *twin;
+        second.key_place = key->place;
+        return twin->key_place.line
+                   ? fail_key(&second, "this key is written twice, first in line %zu", twin->key_place.line)
+                   : fail_key(&second, "this key is written twice");
+    }
     if (map->n == TREE_KEYS)
         return fail_at(key->place, "more than %d keys in one map", TREE_KEYS);
     return OK;

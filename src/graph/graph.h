@@ -79,6 +79,7 @@ struct tensor {
     struct shape shape;
     int producer; /* the op that writes it; -1: the input                 */
     int n_uses;   /* how many op inputs read it                           */
+    bool learns;  /* parameters lie before it, so its gradient is wanted  */
 };
 
 enum init_kind { INIT_ZERO, INIT_ONE, INIT_KAIMING_NORMAL, INIT_UNIFORM_FAN_IN /* +-1/sqrt(fan_in): PyTorch's default */,

@@ -1,8 +1,9 @@
 /* plan.h - what is computed in which order, and where each tensor lies.
  *
  * The steps of a lesson are the ops forward, then their gradients backward; the steps of an exam are the ops forward.
- * A tensor's value is needed until its last reader (backward included), its gradient from the first writer to the
- * reader; buffers whose lives do not touch share memory. Sizes come from the engine, which alone knows layouts.
+ * An op that learns nothing itself and before which nothing is learnt has no backward step. A tensor's value is needed
+ * until its last reader (backward included), its gradient from the first writer to the reader; buffers whose lives do
+ * not touch share memory. Sizes come from the engine, which alone knows layouts.
  */
 #ifndef VECHE_GRAPH_PLAN_H
 #define VECHE_GRAPH_PLAN_H

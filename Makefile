@@ -1,0 +1,59 @@
+# make run     everything from a fresh machine to a trained network
+# make test    everything from a fresh machine to the whole test suite
+# make build   only the program and the library, in build/
+# make bench   speed against PyTorch on this machine
+# make sanitize, make thread-sanitize, make fuzz, make format, make clean
+
+BUILD      ?= build
+EXPERIMENT ?= experiments/fashion.yaml
+JOBS       ?= $(shell nproc)
+FUZZ_S     ?= 60
+
+configure = cmake -G Ninja -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
+compile   = cmake --build $(1) -j $(JOBS)
+
+.PHONY: run test build bench sanitize thread-sanitize fuzz format clean
+
+run: build
+	@$(BUILD)/veche data get fashion-mnist
+	@$(BUILD)/veche run $(EXPERIMENT)
+
+build:
+	@scripts/setup.sh build
+	@$(call configure,$(BUILD),-DVECHE_TESTS=OFF)
+	@$(call compile,$(BUILD))
+
+test:
+	@scripts/setup.sh test
+	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
+	@$(call compile,$(BUILD))
+	@$(BUILD)/veche data get fashion-mnist
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+sanitize:
+	@scripts/setup.sh test
+	@$(call configure,$(BUILD)-asan,-DVECHE_SANITIZE=address$(comma)undefined)
+	@$(call compile,$(BUILD)-asan)
+	@ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
+
+thread-sanitize:
+	@scripts/setup.sh test
+	@$(call configure,$(BUILD)-tsan,-DVECHE_SANITIZE=thread)
+	@$(call compile,$(BUILD)-tsan)
+	@ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS) -R 'base\.pool|engine\.|api\.'
+
+fuzz:
+	@scripts/setup.sh test
+	@tests/fuzz/short.sh $(BUILD) $(FUZZ_S)
+
+bench: build
+	@scripts/setup.sh bench
+	@bench/compare.sh $(BUILD)/veche
+
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+comma := ,

@@ -1,0 +1,137 @@
+/* veche.h - the library: load, check, change and run an experiment, watch it, stop it, read what was learnt.
+ *
+ *   veche_load -> veche_override ... -> veche_start -> veche_go -> veche_summary -> veche_close
+ *
+ * A function that can fail returns NULL when all went well, else a fault: an object with one sentence for people. The
+ * caller frees it. Outputs are written only on success. Texts given out in `char **` are freed by the caller with
+ * free(). Different experiments and runs may be used from different threads at once; one and the same may not, except
+ * for veche_stop. The library never prints, never exits and installs no signal handlers.
+ */
+#ifndef VECHE_H
+#define VECHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define VECHE_API __attribute__((visibility("default")))
+#else
+#define VECHE_API
+#endif
+
+typedef const struct fault_body veche_fault;
+typedef struct veche_experiment veche_experiment;
+typedef struct veche_run veche_run;
+
+VECHE_API const char *veche_version(void);
+
+/* ---- faults ---- */
+
+VECHE_API const char *veche_fault_text(veche_fault *f);
+VECHE_API bool veche_fault_is_stop(veche_fault *f); /* the run was stopped on request, and saved */
+VECHE_API void veche_fault_free(veche_fault *f);
+
+/* ---- experiments ---- */
+
+VECHE_API veche_fault *veche_load(const char *path, veche_experiment **out);
+/* `source` stands for the file's name in faults. */
+VECHE_API veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out);
+/* Puts "optim.lr=0.1" over what the file says. On a fault the experiment is as before. */
+VECHE_API veche_fault *veche_override(veche_experiment *e, const char *assignment);
+/* The resolved experiment as YAML, every default written out. */
+VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);
+/* The network, a line for each layer. Only data sets made from files need to be here. */
+VECHE_API veche_fault *veche_describe_model(const veche_experiment *e, char **text);
+VECHE_API void veche_experiment_free(veche_experiment *e);
+
+/* ---- runs ---- */
+
+typedef enum {
+    VECHE_PROGRESS,   /* a round is over; comes often                        */
+    VECHE_EVALUATION, /* the agents were examined                            */
+    VECHE_CHECKPOINT, /* the run was saved                                   */
+    VECHE_NOTICE      /* something worth a line: `text`                      */
+} veche_event_kind;
+
+typedef struct {
+    veche_event_kind kind;
+    uint64_t round, rounds;
+    double epoch, epochs;
+    double real_s;         /* since the run began, pauses between stop and resume left out */
+    double images_per_s;   /* lately                                                       */
+    double lr;
+    double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */
+    double loss, accuracy;             /* of the last evaluation, mean over agents; NaN before the first */
+    double disagreement;               /* L2 from the mean, of the last evaluation         */
+    const char *text;                  /* VECHE_NOTICE, VECHE_CHECKPOINT (the file); valid during the call */
+} veche_event;
+
+typedef void veche_watch(void *ctx, const veche_event *event);
+
+typedef struct {
+    const char *folder; /* where run folders are made; NULL: "runs" */
+    veche_watch *watch; /* called from the thread in veche_go; may be NULL */
+    void *ctx;
+} veche_options;
+
+/* Opens data, network and engine and makes the run's folder; nothing is trained yet. */
+VECHE_API veche_fault *veche_start(const veche_experiment *e, const veche_options *options, veche_run **out);
+/* Goes back to the last whole checkpoint of a run's folder. */
+VECHE_API veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out);
+/* Trains to the end. A stop saves the run and returns a fault for which veche_fault_is_stop holds. */
+VECHE_API veche_fault *veche_go(veche_run *r);
+/* Asks a run to end after the round it is in. From any thread, and from a signal handler. */
+VECHE_API void veche_stop(veche_run *r);
+VECHE_API void veche_close(veche_run *r);
+
+VECHE_API const char *veche_run_folder(const veche_run *r);
+VECHE_API const char *veche_run_engine(const veche_run *r); /* one line: which engine, threads, memory */
+VECHE_API veche_fault *veche_summary(const veche_run *r, char **json);
+VECHE_API veche_fault *veche_table(const veche_run *r, char **text);
+
+/* The network's parameters: one flat array per agent, and which part of it is what. */
+typedef struct {
+    const char *name; /* "layer1.0.conv1.weight" */
+    size_t dims[4], n_dims;
+    size_t offset, size; /* in floats */
+} veche_parameter;
+
+VECHE_API size_t veche_parameter_count(const veche_run *r); /* named tensors      */
+VECHE_API size_t veche_parameter_size(const veche_run *r);  /* floats in all      */
+VECHE_API veche_parameter veche_parameter_at(const veche_run *r, size_t i);
+VECHE_API veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats);
+
+/* ---- what one may write, data sets, figures ---- */
+
+/* All names of one category (NULL: of all), with their settings and help. */
+VECHE_API veche_fault *veche_list(const char *category, char **text);
+
+typedef struct {
+    const char *name, *help;
+    bool here;
+    char folder[1024]; /* where it lies, or would lie */
+} veche_dataset;
+
+/* Told now and then with bytes done and to be done (0: not known); false stops the fetch. */
+typedef bool veche_fetch_progress(void *ctx, const char *what, uint64_t done, uint64_t total);
+
+VECHE_API size_t veche_dataset_count(void);
+VECHE_API veche_fault *veche_dataset_at(size_t i, veche_dataset *out);
+/* `from`: a local folder or archive to take it from, or NULL. */
+VECHE_API veche_fault *veche_dataset_get(const char *name, const char *from, veche_fetch_progress *progress, void *ctx);
+VECHE_API veche_fault *veche_dataset_verify(const char *name, veche_fetch_progress *progress, void *ctx);
+
+/* Measures an engine; settings are "model=resnet20", "batch=32", "precision=fp32", "threads=2", "replicas=1",
+ * "seconds=5", "engine=dnnl". One JSON object. */
+VECHE_API veche_fault *veche_bench_engine(const char *const *settings, size_t n, char **json);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

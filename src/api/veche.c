@@ -1,0 +1,270 @@
+/* veche.c - the public face: experiments and runs behind opaque handles. */
+#include "veche.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "api/registry.h"
+#include "api/session.h"
+#include "base/pool.h"
+
+struct veche_experiment {
+    char *text, *source;      /* owned */
+    char **overrides;         /* owned */
+    size_t n_overrides;
+    struct experiment *parsed; /* owned: text and overrides, checked */
+};
+
+const char *veche_version(void)
+{
+    return VECHE_VERSION;
+}
+
+const char *veche_fault_text(veche_fault *f)
+{
+    return fault_text(f);
+}
+
+bool veche_fault_is_stop(veche_fault *f)
+{
+    return f && fault_kind_of(f) == FAULT_STOPPED;
+}
+
+void veche_fault_free(veche_fault *f)
+{
+    fault_drop(f);
+}
+
+static fault parse(const veche_experiment *e, struct experiment **out)
+{
+    struct registry registry = registry_of_everything();
+    return experiment_parse(e->text, strlen(e->text), e->source, (const char *const *)e->overrides, e->n_overrides,
+                            &registry, out);
+}
+
+veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out)
+{
+    veche_experiment *e = calloc(1, sizeof *e);
+    if (!e)
+        return OUT_OF_MEMORY;
+    e->text = strdup(text);
+    e->source = strdup(source);
+    fault f = e->text && e->source ? parse(e, &e->parsed) : OUT_OF_MEMORY;
+    if (f) {
+        veche_experiment_free(e);
+        return f;
+    }
+    *out = e;
+    return OK;
+}
+
+enum { MOST_TEXT = 1 << 20 };
+
+/* Reads at most MOST_TEXT bytes and a zero after them; says what is wrong with more or with other than text. */
+static fault read_text(const char *path, FILE *file, char *text)
+{
+    size_t n = fread(text, 1, MOST_TEXT, file);
+    if (ferror(file))
+        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    if (n == MOST_TEXT)
+        return FAIL(FAULT_EXPERIMENT, "%s: is longer than 1 MiB, which no experiment needs", path);
+    const char *zero = memchr(text, 0, n);
+    if (zero)
+        return FAIL(FAULT_EXPERIMENT, "%s: byte %zu is zero; an experiment is plain text", path, (size_t)(zero - text));
+    text[n] = 0;
+    return OK;
+}
+
+veche_fault *veche_load(const char *path, veche_experiment **out)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    char *text = malloc(MOST_TEXT + 1);
+    fault f = text ? read_text(path, file, text) : OUT_OF_MEMORY;
+    if (!f)
+        f = veche_parse(text, path, out);
+    free(text);
+    fclose(file);
+    return f;
+}
+
+veche_fault *veche_override(veche_experiment *e, const char *assignment)
+{
+    char **longer = realloc(e->overrides, (e->n_overrides + 1) * sizeof *longer);
+    if (!longer)
+        return OUT_OF_MEMORY;
+    e->overrides = longer;
+    longer[e->n_overrides] = strdup(assignment);
+    if (!longer[e->n_overrides])
+        return OUT_OF_MEMORY;
+    e->n_overrides++;
+    struct experiment *parsed;
+    fault f = parse(e, &parsed);
+    if (f) {
+        free(longer[--e->n_overrides]);
+        return f;
+    }
+    experiment_free(e->parsed);
+    e->parsed = parsed;
+    return OK;
+}
+
+veche_fault *veche_print(const veche_experiment *e, char **yaml)
+{
+    return experiment_print(e->parsed, yaml);
+}
+
+veche_fault *veche_describe_model(const veche_experiment *e, char **text)
+{
+    struct sample_shape s;
+    struct graph *graph;
+    TRY(session_check(e->parsed));
+    TRY(dataset_shape(&e->parsed->data, &s));
+    TRY(graph_build(&e->parsed->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
+    fault f = graph_describe(graph, text);
+    graph_free(graph);
+    return f;
+}
+
+void veche_experiment_free(veche_experiment *e)
+{
+    if (!e)
+        return;
+    for (size_t i = 0; i < e->n_overrides; i++)
+        free(e->overrides[i]);
+    free(e->overrides);
+    free(e->text);
+    free(e->source);
+    if (e->parsed)
+        experiment_free(e->parsed);
+    free(e);
+}
+
+/* The resolved experiment under a few lines about the program and machine that ran it. */
+static fault print_for_run(const struct veche_run *r, char **out)
+{
+    char *yaml = NULL, *whole = NULL;
+    struct utsname system = {0};
+    uname(&system);
+    TRY(experiment_print(r->experiment, &yaml));
+    int n = asprintf(&whole, "# veche %s\n# machine: %s %s, %d cores\n# engine: %s\n%s", VECHE_VERSION, system.sysname,
+                     system.machine, cores_available(), r->engine_line, yaml);
+    free(yaml);
+    if (n < 0)
+        return OUT_OF_MEMORY;
+    *out = whole;
+    return OK;
+}
+
+veche_fault *veche_start(const veche_experiment *e, const veche_options *options, veche_run **out)
+{
+    struct experiment *copy;
+    struct veche_run *r;
+    char *yaml;
+    TRY(parse(e, &copy));
+    TRY(session_open(copy, options, &r));
+    fault f = print_for_run(r, &yaml);
+    if (!f) {
+        const char *parent = options && options->folder ? options->folder : "runs";
+        f = run_create(parent, r->experiment->name, yaml, r->experiment->train.keep, &r->folder);
+        free(yaml);
+    }
+    if (f) {
+        session_close(r);
+        return f;
+    }
+    *out = r;
+    return OK;
+}
+
+static fault open_folder(struct veche_run *r, const char *path)
+{
+    TRY(run_open(path, r->experiment->train.keep, &r->folder));
+    return session_restore(r);
+}
+
+veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out)
+{
+    char path[RUN_PATH + 32];
+    struct registry registry = registry_of_everything();
+    struct experiment *e;
+    struct veche_run *r;
+    snprintf(path, sizeof path, "%s/experiment.yaml", run_folder);
+    TRY(experiment_read(path, NULL, 0, &registry, &e));
+    TRY(session_open(e, options, &r));
+    fault f = open_folder(r, run_folder);
+    if (f) {
+        session_close(r);
+        return f;
+    }
+    *out = r;
+    return OK;
+}
+
+veche_fault *veche_go(veche_run *r)
+{
+    return session_go(r);
+}
+
+void veche_stop(veche_run *r)
+{
+    atomic_store(&r->stop, true);
+}
+
+void veche_close(veche_run *r)
+{
+    session_close(r);
+}
+
+const char *veche_run_folder(const veche_run *r)
+{
+    return r->folder.path;
+}
+
+const char *veche_run_engine(const veche_run *r)
+{
+    return r->engine_line;
+}
+
+veche_fault *veche_summary(const veche_run *r, char **json)
+{
+    struct summary s;
+    TRY(session_summary(r, &s));
+    return summary_json(&s, json);
+}
+
+veche_fault *veche_table(const veche_run *r, char **text)
+{
+    struct summary s;
+    TRY(session_summary(r, &s));
+    return summary_table(&s, text);
+}
+
+size_t veche_parameter_count(const veche_run *r)
+{
+    return r->graph->n_params;
+}
+
+size_t veche_parameter_size(const veche_run *r)
+{
+    return r->graph->size;
+}
+
+veche_parameter veche_parameter_at(const veche_run *r, size_t i)
+{
+    const struct param *p = &r->graph->params[i];
+    veche_parameter out = {.name = p->name, .n_dims = p->n_dims, .offset = p->offset, .size = p->size};
+    memcpy(out.dims, p->dims, sizeof out.dims);
+    return out;
+}
+
+veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats)
+{
+    if (agent >= r->n_agents)
+        return FAIL(FAULT_USAGE, "there is no agent %zu; the run has %zu", agent, r->n_agents);
+    return r->engine->ops->read(r->engine, ROW_PARAMS, agent, floats);
+}

@@ -1,0 +1,30 @@
+/* cli.h - the commands. Each gets the words after its name and returns the exit code: 0 done, 1 a fault (already told
+ * on stderr), 2 wrong usage. */
+#ifndef VECHE_CLI_CLI_H
+#define VECHE_CLI_CLI_H
+
+#include "veche.h"
+
+int cli_run(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_list(int argc, char **argv);
+int cli_data(int argc, char **argv);
+int cli_resume(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+
+/* Tells a fault on stderr, frees it, and gives the exit code for it. */
+int cli_fault(veche_fault *f);
+/* Prints a text of the library on stdout and frees it. 1 when stdout cannot take it. */
+int cli_print(char *text);
+
+/* progress.c: a bar on a terminal, plain lines elsewhere. */
+struct progress {
+    bool terminal, bar_shown;
+    double last_s;
+};
+void progress_init(struct progress *p);
+void progress_watch(void *progress, const veche_event *event);
+bool progress_fetch(void *progress, const char *what, uint64_t done, uint64_t total);
+void progress_end(struct progress *p); /* leaves the cursor on a fresh line */
+
+#endif

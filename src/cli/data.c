@@ -1,0 +1,147 @@
+/* data.c - veche data list | get NAME [--from PATH] | verify NAME.
+ *
+ * The progress is a bar that redraws itself on a terminal, and a line for each new step elsewhere. Ctrl+C is
+ * held back and looked for between steps, so that a stopped fetch can clean up.
+ */
+#include "cli/data.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/catalogue.h"
+
+enum { DONE = 0, FAILED = 1, WRONG_USAGE = 2, BAR = 30, PATH_ROOM = 4096 };
+
+struct display {
+    const char *name;
+    bool terminal, drawn;
+    char what[64]; /* the step last shown */
+};
+
+static int usage(void)
+{
+    fputs("usage: veche data list\n"
+          "       veche data get NAME [--from FOLDER-OR-ARCHIVE]\n"
+          "       veche data verify NAME\n",
+          stderr);
+    return WRONG_USAGE;
+}
+
+static int report(fault f)
+{
+    if (!f)
+        return DONE;
+    fprintf(stderr, "veche: %s\n", fault_text(f));
+    fault_drop(f);
+    return FAILED;
+}
+
+static void stop_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGHUP);
+}
+
+static bool is_stopped(void)
+{
+    sigset_t stops, pending;
+    stop_signals(&stops);
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP);
+}
+
+static void draw_bar(struct display *d, const char *what, uint64_t done, uint64_t total)
+{
+    char bar[BAR + 1];
+    size_t full = total ? (size_t)((double)done / (double)total * BAR) : 0;
+    for (size_t i = 0; i < BAR; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[BAR] = 0;
+    fprintf(stderr, "\r\033[K%s: %s [%s]", d->name, what, bar);
+    if (total)
+        fprintf(stderr, " %3.0f %%", 100.0 * (double)done / (double)total);
+    fflush(stderr);
+    d->drawn = true;
+}
+
+static bool show(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    struct display *d = ctx;
+    if (d->terminal)
+        draw_bar(d, what, done, total);
+    else if (strncmp(d->what, what, sizeof d->what - 1) != 0)
+        fprintf(stderr, "%s: %s\n", d->name, what);
+    snprintf(d->what, sizeof d->what, "%s", what);
+    return !is_stopped();
+}
+
+static void clear_bar(const struct display *d)
+{
+    if (d->drawn)
+        fputs("\r\033[K", stderr);
+}
+
+static fault find_entry(const char *name, struct catalogue_entry *e, char *folder, size_t n)
+{
+    for (size_t i = 0; i < catalogue_count(); i++) {
+        TRY(catalogue_look(i, e, folder, n));
+        if (strcmp(e->name, name) == 0)
+            return OK;
+    }
+    return FAIL(FAULT_DATA, "there is no data set '%s'", name);
+}
+
+/* Runs get or verify with the signals held back, then says where the set lies. */
+static int work_on(const char *name, bool get, const char *from)
+{
+    struct display d = {.name = name, .terminal = isatty(STDERR_FILENO)};
+    struct catalogue_entry e;
+    char folder[PATH_ROOM];
+    sigset_t stops, before;
+    stop_signals(&stops);
+    sigprocmask(SIG_BLOCK, &stops, &before);
+    fault f = get ? catalogue_get(name, from, show, &d) : catalogue_verify(name, show, &d);
+    while (is_stopped() && sigtimedwait(&stops, NULL, &(struct timespec){0}) > 0)
+        continue; /* it has been heeded */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    clear_bar(&d);
+    if (!f)
+        f = find_entry(name, &e, folder, sizeof folder);
+    if (!f)
+        printf("%s is in %s, every file as it should be\n", name, e.folder ? e.folder : "its folder");
+    return report(f);
+}
+
+static fault print_list(void)
+{
+    struct catalogue_entry e;
+    char folder[PATH_ROOM];
+    printf("%-15s %-9s %s\n", "name", "", "what it is");
+    for (size_t i = 0; i < catalogue_count(); i++) {
+        TRY(catalogue_look(i, &e, folder, sizeof folder));
+        printf("%-15s %-9s %s\n", e.name, e.here ? "here" : "not here", e.help);
+        if (e.here)
+            printf("%-15s %-9s in %s\n", "", "", e.folder);
+    }
+    TRY(data_folder(folder, sizeof folder));
+    printf("\nData folder: %s (VECHE_DATA sets it)\n", folder);
+    return OK;
+}
+
+int cli_data(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "list") == 0)
+        return report(print_list());
+    if (argc == 3 && strcmp(argv[1], "verify") == 0)
+        return work_on(argv[2], false, NULL);
+    if (argc == 3 && strcmp(argv[1], "get") == 0)
+        return work_on(argv[2], true, NULL);
+    if (argc == 5 && strcmp(argv[1], "get") == 0 && strcmp(argv[3], "--from") == 0)
+        return work_on(argv[2], true, argv[4]);
+    return usage();
+}

@@ -1,0 +1,167 @@
+/* dataset.c - a loaded set, cut to the limits asked for, with its normalisation, in one block.
+ *
+ * A limit takes a random subset that follows from the seed, kept in the order of the files, so that a subset
+ * is a small set of the same kind and the same for every agent.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "data/sets.h"
+
+enum { TRAIN, TEST };
+
+/* Chooses `count` of n: each sample in turn is taken with the chance that the rest needs it. */
+static void choose(struct rng r, size_t n, size_t count, uint32_t *chosen)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < n && taken < count; i++)
+        if (rng_below(&r, n - i) < count - taken)
+            chosen[taken++] = (uint32_t)i;
+}
+
+static fault check_limit(const char *key, int64_t limit, size_t n, const char *what)
+{
+    if (limit >= 0 && (uint64_t)limit <= n)
+        return OK;
+    return FAIL(FAULT_DATA, "%s: %lld is not between 0 and the %zu %s samples of the set", key,
+                (long long)limit, n, what);
+}
+
+static fault check_settings(const struct data_settings *s, const struct loaded *l)
+{
+    const struct part *t = &l->train;
+    TRY(check_limit("data.limit", s->limit, t->n, "training"));
+    TRY(check_limit("data.test_limit", s->test_limit, l->test.n, "test"));
+    if (t->c != l->test.c || t->h != l->test.h || t->w != l->test.w)
+        return FAIL(FAULT_DATA,
+                    "%s: training samples of %zu x %zu x %zu, but test samples of %zu x %zu x %zu",
+                    s->set.kind->name, t->c, t->h, t->w, l->test.c, l->test.h, l->test.w);
+    size_t smaller = t->h < t->w ? t->h : t->w;
+    if (s->crop && (uint64_t)s->crop >= smaller)
+        return FAIL(FAULT_DATA, "data.crop: a shift by %lld leaves nothing of samples of %zu x %zu",
+                    (long long)s->crop, t->h, t->w);
+    if (s->flip && t->w == 1)
+        return FAIL(FAULT_DATA, "data.flip: samples of one column have no mirror image");
+    if (s->mean.n && s->mean.n != t->c)
+        return FAIL(FAULT_DATA, "data.mean: %zu numbers for %zu channels", s->mean.n, t->c);
+    if (s->deviation.n && s->deviation.n != t->c)
+        return FAIL(FAULT_DATA, "data.deviation: %zu numbers for %zu channels", s->deviation.n, t->c);
+    for (size_t c = 0; c < s->deviation.n; c++)
+        if (!(s->deviation.at[c] > 0))
+            return FAIL(FAULT_DATA, "data.deviation: %g is not above 0", s->deviation.at[c]);
+    return OK;
+}
+
+static void measure(const struct part *p, size_t channel, float *mean, float *deviation)
+{
+    size_t plane = p->h * p->w;
+    uint64_t sum = 0, squares = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const uint8_t *at = p->pixels + (i * p->c + channel) * plane;
+        for (size_t j = 0; j < plane; j++) {
+            sum += at[j];
+            squares += (uint64_t)at[j] * at[j];
+        }
+    }
+    double count = (double)(p->n * plane), m = (double)sum / count,
+           variance = (double)squares / count - m * m;
+    *mean = (float)(m / 255);
+    *deviation =
+        variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1; /* a channel that never varies stays at 0 */
+}
+
+static void normalise(const struct data_settings *settings, const struct set_row *row, const struct part *p,
+                      struct samples *s)
+{
+    for (size_t c = 0; c < s->c; c++) {
+        if (row->mean) {
+            s->mean[c] = row->mean[c];
+            s->deviation[c] = row->deviation[c];
+        } else {
+            measure(p, c, &s->mean[c], &s->deviation[c]);
+        }
+        if (settings->mean.n)
+            s->mean[c] = (float)settings->mean.at[c];
+        if (settings->deviation.n)
+            s->deviation[c] = (float)settings->deviation.at[c];
+    }
+}
+
+static size_t kept(int64_t limit, const struct part *p)
+{
+    return limit ? (size_t)limit : p->n;
+}
+
+/* Copies `n` samples of the part to the memory at `at`; returns what comes after, aligned. */
+static uint8_t *copy_part(const struct part *p, const uint32_t *chosen, size_t n, size_t classes, uint8_t *at,
+                          struct samples *s)
+{
+    size_t one = p->c * p->h * p->w;
+    uint8_t *pixels = at;
+    uint16_t *labels = (uint16_t *)(void *)(at + round_up(n * one, 64));
+    for (size_t i = 0; i < n; i++) {
+        memcpy(pixels + i * one, p->pixels + chosen[i] * one, one);
+        labels[i] = p->labels[chosen[i]];
+    }
+    *s = (struct samples){
+        .n = n, .c = p->c, .h = p->h, .w = p->w, .classes = classes, .pixels = pixels, .labels = labels};
+    return (uint8_t *)labels + round_up(n * sizeof *labels, 64);
+}
+
+static size_t room(const struct part *p, size_t n)
+{
+    return round_up(n * p->c * p->h * p->w, 64) + round_up(n * sizeof *p->labels, 64);
+}
+
+static fault fill(const struct data_settings *settings, uint64_t seed, const struct loaded *l,
+                  uint32_t *chosen, struct dataset *d)
+{
+    size_t n = kept(settings->limit, &l->train), n_test = kept(settings->test_limit, &l->test);
+    TRY(block_open(room(&l->train, n) + room(&l->test, n_test), &d->memory));
+    choose(rng_stream(seed, 0, RNG_LIMIT, TRAIN), l->train.n, n, chosen);
+    uint8_t *at = copy_part(&l->train, chosen, n, l->classes, d->memory.bytes, &d->train);
+    choose(rng_stream(seed, 0, RNG_LIMIT, TEST), l->test.n, n_test, chosen);
+    copy_part(&l->test, chosen, n_test, l->classes, at, &d->test);
+    normalise(settings, settings->set.kind->row, &l->train, &d->train);
+    memcpy(d->test.mean, d->train.mean, sizeof d->test.mean);
+    memcpy(d->test.deviation, d->train.deviation, sizeof d->test.deviation);
+    return OK;
+}
+
+static fault build(const struct data_settings *settings, uint64_t seed, const struct loaded *l,
+                   struct dataset **out)
+{
+    TRY(check_settings(settings, l));
+    size_t most = l->train.n > l->test.n ? l->train.n : l->test.n;
+    uint32_t *chosen = malloc(most * sizeof *chosen);
+    struct dataset *d = calloc(1, sizeof *d);
+    fault f = chosen && d ? fill(settings, seed, l, chosen, d) : OUT_OF_MEMORY;
+    free(chosen);
+    if (f)
+        free(d);
+    else
+        *out = d;
+    return f;
+}
+
+fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out)
+{
+    const struct set_row *row = settings->set.kind->row;
+    struct loaded l = {0};
+    fault f = row->load(row, settings->set.settings, seed, &l);
+    if (!f)
+        f = build(settings, seed, &l, out);
+    part_close(&l.train);
+    part_close(&l.test);
+    return f;
+}
+
+void dataset_close(struct dataset *d)
+{
+    if (!d)
+        return;
+    block_close(&d->memory);
+    free(d);
+}

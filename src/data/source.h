@@ -1,0 +1,30 @@
+/* source.h - the bytes of one file, unpacked, with the name that faults call it by. */
+#ifndef VECHE_DATA_SOURCE_H
+#define VECHE_DATA_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+
+struct source {
+    const char *name;     /* owned by the source when it was opened, else borrowed */
+    const uint8_t *bytes; /* likewise */
+    size_t n;
+};
+
+/* More than any file of a known set by far, less than a compressed bomb wants. */
+#define SOURCE_MOST ((size_t)1 << 33)
+
+/* Reads a whole file; gzip and xz are told by their first bytes and unpacked, at most to `most` bytes.
+ * Offsets in faults about an unpacked file count unpacked bytes, and its name says so. */
+fault source_open(const char *path, size_t most, struct source *out);
+/* The same from memory; `bytes` is only read. What comes out is always a copy of its own. */
+fault source_unpack(const char *name, const uint8_t *bytes, size_t n, size_t most, struct source *out);
+void source_close(struct source *s);
+
+/* The path of `name`, `name`.gz or `name`.xz in the folder, the first that exists; false when none does. */
+bool source_find(const char *folder, const char *name, char *path, size_t n_path);
+
+#endif

@@ -1,0 +1,163 @@
+/* host.c - rows in one block of memory, optimiser steps in slices, pictures from bytes.
+ *
+ * The slices of an update are cut at fixed places, not by the number of workers, and every element is stepped
+ * by itself: the result is the same bits on any number of threads.
+ */
+#include "engine/host.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { ROW_ALIGN = 16, SLICE = 16384 }; /* floats */
+
+static fault check_samples(const struct samples *s, const struct graph *g)
+{
+    if (!s)
+        return OK;
+    if (s->c != g->input.c || s->h != g->input.h || s->w != g->input.w || s->classes != g->classes)
+        return FAIL(
+            FAULT_SHAPE,
+            "samples of %zu x %zu x %zu in %zu classes do not fit a network for %zu x %zu x %zu in %zu", s->c,
+            s->h, s->w, s->classes, g->input.c, g->input.h, g->input.w, g->classes);
+    if (s->c > MOST_CHANNELS)
+        return FAIL(FAULT_ENGINE, "samples of %zu channels: at most %d can be normalised", s->c,
+                    MOST_CHANNELS);
+    return OK;
+}
+
+static fault open_rows(struct host *h)
+{
+    const struct engine_setup *s = &h->engine.setup;
+    size_t n_floats = 0;
+    for (int row = 0; row < N_ROWS; row++) {
+        h->stride[row] = round_up(row_size(s, (enum row)row), ROW_ALIGN);
+        n_floats += h->stride[row] * s->n_replicas;
+    }
+    TRY(block_open(n_floats * sizeof(float), &h->memory));
+    float *at = h->memory.bytes;
+    for (int row = 0; row < N_ROWS; row++) {
+        h->rows[row] = at;
+        at += h->stride[row] * s->n_replicas;
+    }
+    return OK;
+}
+
+static void start_slots(struct host *h)
+{
+    const struct engine_setup *s = &h->engine.setup;
+    if (!s->optim)
+        return;
+    const struct optim_row *optim = optim_row(s->optim);
+    for (size_t slot = 0; slot < optim->n_slots; slot++)
+        for (size_t i = 0; i < h->stride[ROW_SLOT0 + slot] * s->n_replicas; i++)
+            h->rows[ROW_SLOT0 + slot][i] = optim->slot_start[slot];
+}
+
+fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup)
+{
+    TRY(check_samples(setup->train, setup->graph));
+    TRY(check_samples(setup->test, setup->graph));
+    if (setup->n_replicas == 0 || setup->batch == 0)
+        return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
+    *h = (struct host){.engine = {ops, *setup}};
+    TRY(open_rows(h));
+    start_slots(h);
+    fault f = pool_open(setup->threads, &h->pool);
+    if (f)
+        block_close(&h->memory);
+    return f;
+}
+
+void host_release(struct host *h)
+{
+    pool_close(h->pool);
+    block_close(&h->memory);
+}
+
+struct update_job {
+    const struct host *host;
+    const struct update *updates;
+    size_t slices; /* in one row */
+};
+
+static void update_slice(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    const struct update_job *job = ctx;
+    const struct host *h = job->host;
+    const struct optim_settings *o = h->engine.setup.optim;
+    const struct update *u = &job->updates[piece / job->slices];
+    size_t first = piece % job->slices * SLICE, size = h->engine.setup.graph->size;
+    size_t n = size - first < SLICE ? size - first : SLICE;
+    float *slot[OPTIM_SLOTS];
+    for (int i = 0; i < OPTIM_SLOTS; i++)
+        slot[i] =
+            h->stride[ROW_SLOT0 + i] ? host_row(h, (enum row)(ROW_SLOT0 + i), u->replica) + first : NULL;
+    optim_row(o)->step(o->kind.settings, u->lr, u->t, n, host_row(h, ROW_PARAMS, u->replica) + first,
+                       host_row(h, ROW_GRADS, u->replica) + first, slot);
+}
+
+fault host_update(struct engine *e, const struct update *updates, size_t n)
+{
+    struct host *h = (struct host *)e;
+    if (!e->setup.optim)
+        return FAIL(FAULT_USAGE, "this engine was opened without an optimiser and takes no steps");
+    struct update_job job = {h, updates, (e->setup.graph->size + SLICE - 1) / SLICE};
+    pool_run(h->pool, n * job.slices, update_slice, &job);
+    return OK;
+}
+
+fault host_read(struct engine *e, enum row row, size_t replica, float *floats)
+{
+    assert(replica < e->setup.n_replicas);
+    memcpy(floats, host_row((struct host *)e, row, replica), row_size(&e->setup, row) * sizeof *floats);
+    return OK;
+}
+
+fault host_write(struct engine *e, enum row row, size_t replica, const float *floats)
+{
+    assert(replica < e->setup.n_replicas);
+    memcpy(host_row((struct host *)e, row, replica), floats, row_size(&e->setup, row) * sizeof *floats);
+    return OK;
+}
+
+struct normal {
+    float mean, deviation;
+};
+
+static inline float normalised(uint8_t byte, struct normal n)
+{
+    return ((float)byte / 255.0f - n.mean) / n.deviation;
+}
+
+/* One line of the batch from one line of the picture; columns [first, end) lie inside the picture. */
+static void sample_line(const uint8_t *line, size_t w, struct pick pick, struct normal n, float *out)
+{
+    ptrdiff_t wide = (ptrdiff_t)w, first = pick.dx < 0 ? -pick.dx : 0,
+              end = pick.dx > 0 ? wide - pick.dx : wide;
+    float outside = normalised(0, n);
+    for (ptrdiff_t x = 0; x < wide; x++)
+        out[x] = outside;
+    if (pick.flip)
+        for (ptrdiff_t x = first; x < end; x++)
+            out[x] = normalised(line[wide - 1 - (x + pick.dx)], n);
+    else
+        for (ptrdiff_t x = first; x < end; x++)
+            out[x] = normalised(line[x + pick.dx], n);
+}
+
+void host_sample(const struct samples *s, struct pick pick, float *out)
+{
+    const uint8_t *picture = s->pixels + (size_t)pick.sample * s->c * s->h * s->w;
+    for (size_t c = 0; c < s->c; c++) {
+        struct normal n = {s->mean[c], s->deviation[c]};
+        for (size_t y = 0; y < s->h; y++, out += s->w) {
+            ptrdiff_t from = (ptrdiff_t)y + pick.dy;
+            if (from >= 0 && from < (ptrdiff_t)s->h)
+                sample_line(picture + (c * s->h + (size_t)from) * s->w, s->w, pick, n, out);
+            else
+                for (size_t x = 0; x < s->w; x++)
+                    out[x] = normalised(0, n);
+        }
+    }
+}

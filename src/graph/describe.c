@@ -1,0 +1,123 @@
+/* describe.c - a graph as a table for people. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/build.h"
+
+enum { COLUMNS = 4, CELL = 64 };
+
+struct line {
+    char cells[COLUMNS][CELL];
+};
+
+static const char *const headings[COLUMNS] = {"layer", "what", "output", "parameters"};
+
+/* 1475338 -> "1,475,338" */
+static void print_count(char *text, size_t n_text, size_t count)
+{
+    char digits[32];
+    int n = snprintf(digits, sizeof digits, "%zu", count), k = 0;
+    for (int i = 0; i < n && k + 2 < (int)n_text; i++) {
+        if (i && (n - i) % 3 == 0)
+            text[k++] = ',';
+        text[k++] = digits[i];
+    }
+    text[k] = 0;
+}
+
+static void print_window(char *text, size_t n, const struct op *op)
+{
+    int k = snprintf(text, n, "%s %zux%zu", op_rows[op->kind].name, op->kernel, op->kernel);
+    bool plain = op->stride == (op->kind == OP_CONV ? 1 : op->kernel);
+    if (!plain)
+        k += snprintf(text + k, n - (size_t)k, ", stride %zu", op->stride);
+    if (op->pad)
+        snprintf(text + k, n - (size_t)k, ", pad %zu", op->pad);
+}
+
+static void print_what(char *text, size_t n, const struct op *op)
+{
+    const char *name = op_rows[op->kind].name;
+    if (op->kernel)
+        print_window(text, n, op);
+    else if (op->kind == OP_SHORTCUT)
+        snprintf(text, n, "%s, stride %zu", name, op->stride);
+    else if (op->kind == OP_DROPOUT)
+        snprintf(text, n, "%s %g", name, op->rate);
+    else
+        snprintf(text, n, "%s%s", name, op->relu ? " + relu" : "");
+}
+
+static struct line op_line(const struct graph *g, const struct op *op)
+{
+    struct line l = {0};
+    size_t n_params = 0;
+    n_params += op->weight >= 0 ? g->params[op->weight].size : 0;
+    n_params += op->bias >= 0 ? g->params[op->bias].size : 0;
+    snprintf(l.cells[0], CELL, "%s", op->name);
+    print_what(l.cells[1], CELL, op);
+    if (op->out >= 0)
+        snprintf(l.cells[2], CELL, "%.60s", shape_text(g->tensors[op->out].shape).text);
+    if (n_params)
+        print_count(l.cells[3], CELL, n_params);
+    return l;
+}
+
+static void widen(size_t width[COLUMNS], const struct line *l)
+{
+    for (int c = 0; c < COLUMNS; c++)
+        if (strlen(l->cells[c]) > width[c])
+            width[c] = strlen(l->cells[c]);
+}
+
+static void print_line(FILE *to, const size_t width[COLUMNS], const struct line *l)
+{
+    char text[COLUMNS * (CELL + 2)];
+    int n = snprintf(text, sizeof text, "%-*s  %-*s  %-*s  %*s", (int)width[0], l->cells[0], (int)width[1],
+                     l->cells[1], (int)width[2], l->cells[2], (int)width[3], l->cells[3]);
+    while (n > 0 && text[n - 1] == ' ')
+        n--;
+    fprintf(to, "%.*s\n", n, text);
+}
+
+static void print_table(FILE *to, const struct graph *g)
+{
+    struct line head = {0}, input = {{"input"}};
+    size_t width[COLUMNS] = {0};
+    for (int c = 0; c < COLUMNS; c++)
+        snprintf(head.cells[c], CELL, "%s", headings[c]);
+    snprintf(input.cells[2], CELL, "%.60s", shape_text(g->input).text);
+    widen(width, &head);
+    widen(width, &input);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        struct line l = op_line(g, &g->ops[i]);
+        widen(width, &l);
+    }
+    print_line(to, width, &head);
+    print_line(to, width, &input);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        struct line l = op_line(g, &g->ops[i]);
+        print_line(to, width, &l);
+    }
+}
+
+fault graph_describe(const struct graph *g, char **out)
+{
+    char *text = NULL, count[32];
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return OUT_OF_MEMORY;
+    print_table(to, g);
+    print_count(count, sizeof count, g->size);
+    fprintf(to, "%s: %s parameters, %.1f MFLOP forward and %.1f MFLOP learning, a sample\n", g->name, count,
+            g->flops_forward / 1e6, g->flops_learn / 1e6);
+    bool full = ferror(to);
+    if (fclose(to) || full) {
+        free(text);
+        return OUT_OF_MEMORY;
+    }
+    *out = text;
+    return OK;
+}

@@ -1,0 +1,161 @@
+/* graph.c - what each op keeps, the finishing touches to a built graph, and how parameters start.
+ *
+ * Finishing folds every relu whose input comes from a batchnorm or an add and goes nowhere else, then closes
+ * the gaps in the numbering, counts readers and multiplications.
+ */
+#include "graph/graph.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "graph/build.h"
+
+const struct op_row op_rows[N_OPS] = {
+    [OP_CONV] = {.name = "conv", .keeps_in = true},
+    [OP_BATCHNORM] = {.name = "batchnorm",
+                      .keeps_in = true}, /* the folded relu's mask follows from the input */
+    [OP_LINEAR] = {.name = "linear", .keeps_in = true},
+    [OP_ADD] = {.name = "add", .keeps_out = true}, /* for the mask of a folded relu */
+    [OP_RELU] = {.name = "relu", .keeps_out = true},
+    [OP_TANH] = {.name = "tanh", .keeps_out = true},
+    [OP_SIGMOID] = {.name = "sigmoid", .keeps_out = true},
+    [OP_MAXPOOL] = {.name = "maxpool", .keeps_in = true}, /* the largest is looked for again */
+    [OP_AVGPOOL] = {.name = "avgpool"},
+    [OP_GLOBALPOOL] = {.name = "globalpool"},
+    [OP_SHORTCUT] = {.name = "shortcut"},
+    [OP_DROPOUT] = {.name = "dropout"}, /* the mask is a hash of the position */
+    [OP_RESHAPE] = {.name = "reshape"},
+    [OP_CROSS_ENTROPY] = {.name = "cross-entropy", .keeps_in = true, .is_loss = true},
+    [OP_MSE] = {.name = "mse", .keeps_in = true, .is_loss = true},
+    [OP_HINGE] = {.name = "hinge", .keeps_in = true, .is_loss = true},
+    [OP_LOGISTIC] = {.name = "logistic", .keeps_in = true, .is_loss = true},
+};
+
+static void count_uses(struct graph *g)
+{
+    for (size_t t = 0; t < g->n_tensors; t++)
+        g->tensors[t].n_uses = 0;
+    for (size_t i = 0; i < g->n_ops; i++)
+        for (int k = 0; k < 2; k++)
+            if (g->ops[i].in[k] >= 0)
+                g->tensors[g->ops[i].in[k]].n_uses++;
+}
+
+/* The op into which this one can be folded, or NULL. */
+static struct op *folds_into(const struct graph *g, const struct op *op)
+{
+    const struct tensor *t = &g->tensors[op->in[0]];
+    if (op->kind != OP_RELU || t->producer < 0 || t->n_uses != 1)
+        return NULL;
+    struct op *before = &g->ops[t->producer];
+    bool can = (before->kind == OP_BATCHNORM || before->kind == OP_ADD) && !before->relu;
+    return can ? before : NULL;
+}
+
+/* A folded relu leaves the graph; who read its output now reads the tensor of the op before it. */
+static fault fold_relus(struct graph *g)
+{
+    int *moved = ARENA_NEW(&g->arena, int, g->n_tensors); /* per old tensor: its new number */
+    if (!moved)
+        return OUT_OF_MEMORY;
+    size_t n_tensors = 1, n_ops = 0;
+    struct op *ops = ARENA_NEW(&g->arena, struct op, g->n_ops);
+    struct tensor *tensors = ARENA_NEW(&g->arena, struct tensor, g->n_tensors);
+    if (!ops || !tensors)
+        return OUT_OF_MEMORY;
+    tensors[0] = g->tensors[0];
+    for (size_t i = 0; i < g->n_ops; i++) {
+        const struct op *op = &g->ops[i];
+        if (folds_into(g, op)) {
+            int x = moved[op->in[0]];
+            ops[tensors[x].producer].relu = true;
+            moved[op->out] = x;
+            continue;
+        }
+        struct op *copy = &ops[n_ops];
+        *copy = *op;
+        for (int k = 0; k < 2; k++)
+            copy->in[k] = op->in[k] < 0 ? -1 : moved[op->in[k]];
+        if (op->out >= 0) {
+            copy->out = moved[op->out] = (int)n_tensors;
+            tensors[n_tensors++] =
+                (struct tensor){.shape = g->tensors[op->out].shape, .producer = (int)n_ops};
+        }
+        n_ops++;
+    }
+    g->ops = ops;
+    g->n_ops = n_ops;
+    g->tensors = tensors;
+    g->n_tensors = n_tensors;
+    return OK;
+}
+
+static void find_learning(struct graph *g)
+{
+    for (size_t t = 1; t < g->n_tensors; t++) {
+        const struct op *op = &g->ops[g->tensors[t].producer];
+        g->tensors[t].learns = op->weight >= 0 || g->tensors[op->in[0]].learns ||
+                               (op->in[1] >= 0 && g->tensors[op->in[1]].learns);
+    }
+}
+
+static double op_flops(const struct graph *g, const struct op *op)
+{
+    if (op->kind != OP_CONV && op->kind != OP_LINEAR)
+        return 0;
+    struct shape out = g->tensors[op->out].shape;
+    return 2 * (double)g->params[op->weight].size * (double)out.h * (double)out.w;
+}
+
+static void count_flops(struct graph *g)
+{
+    for (size_t i = 0; i < g->n_ops; i++) {
+        double n = op_flops(g, &g->ops[i]);
+        g->flops_forward += n;
+        g->flops_learn += g->tensors[g->ops[i].in[0]].learns ? 3 * n : 2 * n;
+    }
+}
+
+fault graph_finish(struct graph *g)
+{
+    count_uses(g);
+    TRY(fold_relus(g));
+    count_uses(g);
+    find_learning(g);
+    count_flops(g);
+    return OK;
+}
+
+static float first_value(const struct param *p, struct rng *r)
+{
+    double fan_in = (double)p->fan_in, fan_out = (double)p->fan_out;
+    switch (p->init) {
+    case INIT_ZERO:
+        return 0;
+    case INIT_ONE:
+        return 1;
+    case INIT_KAIMING_NORMAL:
+        return (float)(sqrt(2 / fan_in) * rng_normal(r));
+    case INIT_UNIFORM_FAN_IN:
+        return (float)((2 * rng_uniform(r) - 1) / sqrt(fan_in));
+    case INIT_XAVIER_UNIFORM:
+        return (float)((2 * rng_uniform(r) - 1) * sqrt(6 / (fan_in + fan_out)));
+    }
+    return 0;
+}
+
+static void fill(const struct param *p, struct rng *r, float *span)
+{
+    for (size_t i = 0; i < p->size; i++)
+        span[p->offset + i] = first_value(p, r);
+}
+
+void graph_init(const struct graph *g, uint64_t seed, float *params, float *stats)
+{
+    for (size_t i = 0; i < g->n_params; i++) {
+        struct rng r = rng_stream(seed, 0, RNG_INIT, i);
+        fill(&g->params[i], &r, params);
+    }
+    for (size_t i = 0; i < g->n_stats; i++)
+        fill(&g->stats[i], NULL, stats);
+}

@@ -1,0 +1,214 @@
+/* layers.c - the layers one may write in a list, each a row: its settings and how it becomes ops.
+ *
+ *   model:
+ *     - conv: {out: 16, kernel: 3, pad: 1}
+ *     - batchnorm
+ *     - residual: [conv: {...}, batchnorm, relu, ...]
+ *     - globalpool
+ *     - linear: {out: 10}
+ *
+ * A list that does not end in a loss gets cross-entropy.
+ */
+#include "graph/layers.h"
+
+#include "base/text.h"
+
+#define COUNT(rows) (sizeof(rows) / sizeof *(rows))
+
+static const char *const init_words[] = {"default", "kaiming-normal", "xavier-uniform", "zero", NULL};
+
+#define WHOLE(type, member, least, most, value, text)                                                        \
+    {                                                                                                        \
+        .name = #member, .kind = FIELD_INT, .offset = offsetof(struct type, member), .fallback = value,      \
+        .min = least, .max = most, .help = text                                                              \
+    }
+#define BIAS(type)                                                                                           \
+    {                                                                                                        \
+        .name = "bias", .kind = FIELD_FLAG, .offset = offsetof(struct type, bias), .fallback = "true",       \
+        .help = "adds a learnt number to each output"                                                        \
+    }
+#define INIT(type)                                                                                           \
+    {                                                                                                        \
+        .name = "init", .kind = FIELD_CHOICE, .offset = offsetof(struct type, init), .fallback = "default",  \
+        .choices = init_words, .help = "how the weights start; default: uniform within 1/sqrt(fan-in)"       \
+    }
+
+static const struct field conv_fields[] = {
+    WHOLE(conv_layer, out, 1, 1 << 20, NULL, "channels it makes"),
+    WHOLE(conv_layer, kernel, 1, 1024, NULL, "side of the square window in pixels"),
+    WHOLE(conv_layer, stride, 1, 1024, "1", "pixels from one window to the next"),
+    WHOLE(conv_layer, pad, 0, 1024, "0", "zeros put around the picture"),
+    BIAS(conv_layer),
+    INIT(conv_layer),
+};
+
+static const struct field batchnorm_fields[] = {
+    {.name = "eps",
+     .kind = FIELD_REAL,
+     .offset = offsetof(struct batchnorm_layer, eps),
+     .fallback = "1e-5",
+     .max = 1,
+     .above_min = true,
+     .help = "added to the variance"},
+    {.name = "momentum",
+     .kind = FIELD_REAL,
+     .offset = offsetof(struct batchnorm_layer, momentum),
+     .fallback = "0.1",
+     .max = 1,
+     .help = "share of a new batch in the running statistics"},
+};
+
+static const struct field linear_fields[] = {
+    WHOLE(linear_layer, out, 1, 1 << 24, NULL, "numbers it makes"),
+    BIAS(linear_layer),
+    INIT(linear_layer),
+};
+
+static const struct field pool_fields[] = {
+    WHOLE(pool_layer, kernel, 1, 1024, NULL, "side of the square window in pixels"),
+    {.name = "stride",
+     .kind = FIELD_INT,
+     .offset = offsetof(struct pool_layer, stride),
+     .optional = true,
+     .min = 1,
+     .max = 1024,
+     .help = "pixels from one window to the next; when left out, the side of the window"},
+    WHOLE(pool_layer, pad, 0, 512, "0", "pixels put around the picture, at most half a window"),
+};
+
+static const struct field dropout_fields[] = {
+    {.name = "rate",
+     .kind = FIELD_REAL,
+     .offset = offsetof(struct dropout_layer, rate),
+     .fallback = "0.5",
+     .max = 0.99,
+     .help = "chance of a number to be zeroed while learning"},
+};
+
+static int add_conv(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    return build_conv(b, name, x, *(const struct conv_layer *)l->settings);
+}
+
+static int add_batchnorm(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    return build_batchnorm(b, name, x, *(const struct batchnorm_layer *)l->settings);
+}
+
+static int add_linear(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    return build_linear(b, name, x, *(const struct linear_layer *)l->settings);
+}
+
+static enum op_kind op_of(const struct layer *l)
+{
+    return ((const struct layer_row *)l->kind->row)->op;
+}
+
+static int add_pointwise(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    return build_pointwise(b, op_of(l), name, x);
+}
+
+static int add_pool(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    return build_pool(b, op_of(l), name, x, *(const struct pool_layer *)l->settings);
+}
+
+static int add_globalpool(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    (void)l;
+    return build_globalpool(b, name, x);
+}
+
+static int add_dropout(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    return build_dropout(b, name, x, ((const struct dropout_layer *)l->settings)->rate);
+}
+
+static int add_flatten(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    (void)l;
+    return build_flatten(b, name, x);
+}
+
+static int add_residual(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    if (!l->body)
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s: a residual needs layers to go around", name));
+    int y = layers_add(b, build_name(b, "%s.", name), x, l->body);
+    if (!b->fault && build_is_over(b))
+        build_fail(
+            b, FAIL(FAULT_EXPERIMENT, "a loss ends the whole network and cannot stand inside a residual"));
+    else
+        b->place = l->place;
+    return build_residual(b, name, x, y);
+}
+
+static int add_loss(struct builder *b, const char *name, int x, const struct layer *l)
+{
+    build_loss(b, op_of(l), name, x);
+    return x;
+}
+
+int layers_add(struct builder *b, const char *prefix, int x, const struct layer *first)
+{
+    size_t i = 0;
+    for (const struct layer *l = first; l && !b->fault; l = l->next, i++) {
+        b->place = l->place;
+        if (build_is_over(b))
+            build_fail(b,
+                       FAIL(FAULT_EXPERIMENT, "%s stands after the loss, which must be last", l->kind->name));
+        const char *name =
+            l->name ? build_name(b, "%s%s", prefix, l->name) : build_name(b, "%s%zu", prefix, i);
+        const struct layer_row *row = l->kind->row;
+        x = row->add(b, name, x, l);
+    }
+    return x;
+}
+
+static const struct layer_row conv_row = {add_conv, OP_CONV}, batchnorm_row = {add_batchnorm, OP_BATCHNORM},
+                              linear_row = {add_linear, OP_LINEAR}, relu_row = {add_pointwise, OP_RELU},
+                              tanh_row = {add_pointwise, OP_TANH}, sigmoid_row = {add_pointwise, OP_SIGMOID},
+                              maxpool_row = {add_pool, OP_MAXPOOL}, avgpool_row = {add_pool, OP_AVGPOOL},
+                              globalpool_row = {add_globalpool, OP_GLOBALPOOL},
+                              dropout_row = {add_dropout, OP_DROPOUT},
+                              flatten_row = {add_flatten, OP_RESHAPE}, residual_row = {add_residual, OP_ADD},
+                              cross_entropy_row = {add_loss, OP_CROSS_ENTROPY}, mse_row = {add_loss, OP_MSE},
+                              hinge_row = {add_loss, OP_HINGE}, logistic_row = {add_loss, OP_LOGISTIC};
+
+#define PLAIN(text, r, words)                                                                                \
+    {                                                                                                        \
+        .name = text, .help = words, .row = &r                                                               \
+    }
+#define FULL(text, r, rows, type, words)                                                                     \
+    {                                                                                                        \
+        .name = text, .help = words, .fields = rows, .n_fields = COUNT(rows), .size = sizeof(struct type),   \
+        .row = &r                                                                                            \
+    }
+
+static const struct kind rows[] = {
+    FULL("conv", conv_row, conv_fields, conv_layer, "convolution over square windows"),
+    FULL("batchnorm", batchnorm_row, batchnorm_fields, batchnorm_layer,
+         "each channel to mean 0, variance 1, then scaled and shifted"),
+    FULL("linear", linear_row, linear_fields, linear_layer, "y = W x + b over the flattened sample"),
+    PLAIN("relu", relu_row, "max(0, x)"),
+    PLAIN("tanh", tanh_row, "hyperbolic tangent"),
+    PLAIN("sigmoid", sigmoid_row, "1 / (1 + exp(-x))"),
+    FULL("maxpool", maxpool_row, pool_fields, pool_layer, "the largest of each window"),
+    FULL("avgpool", avgpool_row, pool_fields, pool_layer,
+         "the mean of each window, padding counted as zeros"),
+    PLAIN("globalpool", globalpool_row, "the mean of each channel"),
+    FULL("dropout", dropout_row, dropout_fields, dropout_layer, "zeroes numbers at random while learning"),
+    PLAIN("flatten", flatten_row, "channels, rows and columns as one vector"),
+    {.name = "residual",
+     .help = "the sum of its layers' result and its input",
+     .row = &residual_row,
+     .holds_layers = true},
+    PLAIN("cross-entropy", cross_entropy_row, "loss: -log softmax(x)[label]; the default"),
+    PLAIN("mse", mse_row, "loss: squared distance from the label's unit vector"),
+    PLAIN("hinge", hinge_row, "loss: each class that comes within 1 of the label's"),
+    PLAIN("logistic", logistic_row, "loss: each class for itself, label or not"),
+};
+
+const struct kinds layer_kinds = {rows, COUNT(rows)};

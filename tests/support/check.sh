@@ -1,0 +1,77 @@
+# check.sh - small words for tests of the program: source it with the build folder as $1.
+#
+#   succeeds WHAT COMMAND...            exit code 0
+#   faults WHAT PATTERN COMMAND...      exit code 1 and one line "veche: ...", the last on stderr, which matches PATTERN
+#   misused WHAT COMMAND...             exit code 2
+#   holds WHAT TEST...                  any command that must succeed, silently
+#   done_checking                       prints the count; the exit code of the script
+#
+# Each leaves the command's output in $out and its stderr in $err.
+build=$(cd "$1" && pwd)
+veche=$build/veche
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
+export VECHE_DATA=${VECHE_DATA-}
+passed=0 failed=0
+
+report() { # report OK WHAT
+    if [[ $1 == yes ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: %s\n  exit code %s\n  stdout: %s\n  stderr: %s\n' "$2" "${code:-}" "$(head -c 600 <<<"$out")" "$(head -c 600 <<<"$err")"
+    fi
+}
+
+bounded() { # a program gets 120 seconds; a function of the script must see to itself
+    if [[ $(type -t "$1") == function ]]; then "$@"; else timeout 120 "$@"; fi
+}
+
+try() {
+    out=$("$@" 2>"$work/stderr" </dev/null)
+    code=$?
+    err=$(cat "$work/stderr")
+}
+
+succeeds() {
+    local what=$1
+    shift
+    try bounded "$@"
+    [[ $code -eq 0 ]] && report yes "$what" || report no "$what"
+}
+
+faults() {
+    local what=$1 pattern=$2
+    shift 2
+    try bounded "$@"
+    if [[ $code -eq 1 && $(grep -c '^veche: ' <<<"$err") -eq 1 && $(tail -n 1 <<<"$err") =~ $pattern ]]; then
+        report yes "$what"
+    else
+        report no "$what (wanted: $pattern)"
+    fi
+}
+
+misused() {
+    local what=$1
+    shift
+    try bounded "$@"
+    [[ $code -eq 2 ]] && report yes "$what" || report no "$what"
+}
+
+holds() {
+    local what=$1
+    shift
+    "$@" >/dev/null 2>&1 && report yes "$what" || report no "$what"
+}
+
+json() { # json FIELD < OBJECT
+    python3 -c 'import json,sys
+v = json.load(sys.stdin)
+for k in sys.argv[1].split("."): v = v[k]
+print(v)' "$1"
+}
+
+done_checking() {
+    echo "$passed passed, $failed failed"
+    [[ $failed -eq 0 ]]
+}
