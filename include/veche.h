@@ -117,9 +117,10 @@ typedef struct {
     char folder[1024]; /* where it lies, or would lie */
 } veche_dataset;
 
-/* Told now and then with bytes done and to be done (0: not known); false stops the fetch. */
+/* Told now and then with what is done and to be done (0: not known); false stops the fetch. */
 typedef bool veche_fetch_progress(void *ctx, const char *what, uint64_t done, uint64_t total);
 
+VECHE_API veche_fault *veche_data_folder(char *path, size_t n); /* where sets are put */
 VECHE_API size_t veche_dataset_count(void);
 VECHE_API veche_fault *veche_dataset_at(size_t i, veche_dataset *out);
 /* `from`: a local folder or archive to take it from, or NULL. */

@@ -24,7 +24,6 @@ struct progress {
 };
 void progress_init(struct progress *p);
 void progress_watch(void *progress, const veche_event *event);
-bool progress_fetch(void *progress, const char *what, uint64_t done, uint64_t total);
 void progress_end(struct progress *p); /* leaves the cursor on a fresh line */
 
 #endif

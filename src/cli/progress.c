@@ -103,14 +103,3 @@ void progress_watch(void *progress, const veche_event *event)
         break;
     }
 }
-
-bool progress_fetch(void *progress, const char *what, uint64_t done, uint64_t total)
-{
-    struct progress *p = progress;
-    char tail[128];
-    if (!p->terminal)
-        return true;
-    snprintf(tail, sizeof tail, " %s  %.1f of %.1f MB", what, (double)done / 1e6, (double)total / 1e6);
-    draw(p, total ? (double)done / (double)total : 0, tail);
-    return true;
-}
