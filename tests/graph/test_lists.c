@@ -64,22 +64,22 @@ static void every_layer_can_be_written(void **state)
     char *text = NULL;
     assert_null(graph_describe(g, &text));
     assert_string_equal(text,
-                        "layer       what                       output       parameters\n"
-                        "input                                  1 x 28 x 28\n"
-                        "first       conv 3x3, stride 2, pad 1  4 x 14 x 14          36\n"
-                        "1           batchnorm + relu           4 x 14 x 14           8\n"
-                        "3.0         conv 3x3, pad 1            6 x 14 x 14         222\n"
-                        "3.1         tanh                       6 x 14 x 14\n"
-                        "3.shortcut  shortcut, stride 1         6 x 14 x 14\n"
-                        "3.add       add                        6 x 14 x 14\n"
-                        "4           sigmoid                    6 x 14 x 14\n"
+                        "layer       what                          output       parameters\n"
+                        "input                                     1 x 28 x 28\n"
+                        "first       conv 3x3, stride 2, pad 1     4 x 14 x 14          36\n"
+                        "1           batchnorm + relu              4 x 14 x 14           8\n"
+                        "3.0         conv 3x3, pad 1               6 x 14 x 14         222\n"
+                        "3.1         tanh                          6 x 14 x 14\n"
+                        "3.shortcut  shortcut, stride 1            6 x 14 x 14\n"
+                        "3.add       add                           6 x 14 x 14\n"
+                        "4           sigmoid                       6 x 14 x 14\n"
                         "5           maxpool 3x3, stride 2, pad 1  6 x 7 x 7\n"
-                        "6           avgpool 2x2                6 x 3 x 3\n"
-                        "7           dropout 0.1                6 x 3 x 3\n"
-                        "8           reshape                    54\n"
-                        "9           linear                     10                  540\n"
+                        "6           avgpool 2x2                   6 x 3 x 3\n"
+                        "7           dropout 0.1                   6 x 3 x 3\n"
+                        "8           reshape                       54\n"
+                        "9           linear                        10                  540\n"
                         "10          logistic\n"
-                        "layers: 806 parameters, 99.8 kFLOP forward and 285.3 kFLOP learning, a sample\n");
+                        "layers: 806 parameters, 99.9 kFLOP forward and 285.5 kFLOP learning, a sample\n");
     free(text);
     assert_true(g->ops[1].eps == 0.001 && g->ops[1].momentum == 0.2);
     graph_free(g);
