@@ -1,0 +1,236 @@
+/* conv.c - convolutions by oneDNN, chunk by chunk.
+ *
+ *   prepare:   the replica's weights -> the orders its kernels read (Winograd: transformed once a lesson)
+ *   forward:   y = x * w + bias
+ *   backward:  a partial gradient of w for each chunk; dx from dy
+ *   one phase later: the partial gradients are summed in the chunks' order into the replica's row
+ *
+ * Winograd is asked for by name where it wins: 3x3, stride 1, fp32, 16 channels or more. The data gradient of such a
+ * convolution is itself a convolution with the weights turned round, which lets it use transformed weights too.
+ */
+#include "engine/dnnl/conv.h"
+
+#include <string.h>
+
+#include "engine/dnnl/kernels.h"
+
+/* One way through a convolution that reads weights: a kernel, and the weights in the order it likes. */
+struct way {
+    struct kernel *kernel, *pack;
+    int weights;    /* buffer */
+    bool is_turned; /* the data gradient as a convolution of dy with the weights turned round */
+};
+
+enum { WHOLE, TAIL, N_SIZES }; /* chunks of full size, and the last when it is smaller */
+
+struct conv {
+    struct way forward[N_SIZES], data[N_SIZES];
+    struct kernel *gradient[N_SIZES], *unpack;
+    size_t gradient_bytes; /* of one chunk's partial gradient: weights, then bias */
+    size_t n_floats;       /* of the packed weight gradient                       */
+    int partial;           /* buffer: [chunk][gradient_bytes]                     */
+    int spare;             /* buffer: dx of a chunk before it is added            */
+};
+
+struct conv_shape conv_shape_of(const struct program *p, const struct op *op, size_t n)
+{
+    const struct graph *g = p->setup->graph;
+    struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
+    return (struct conv_shape){.n = n, .c_in = in.c, .h_in = in.h, .w_in = in.w, .c_out = out.c, .h_out = out.h,
+                               .w_out = out.w, .kernel = op->kernel, .stride = op->stride, .pad = op->pad,
+                               .bias = op->bias >= 0, .number = p->number, .in = p->layouts[op->in[0]].format,
+                               .out = p->layouts[op->out].format};
+}
+
+static bool suits_winograd(const struct conv_shape *s)
+{
+    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->c_in >= 16 && s->c_out >= 16;
+}
+
+/* Winograd where it wins and oneDNN has it, else direct. */
+static fault best_conv(struct program *p, const struct conv_shape *s, enum pass pass, const struct kernel *like,
+                       struct kernel **out)
+{
+    if (suits_winograd(s)) {
+        fault f = kernel_conv(p->onednn, s, pass, true, like, out);
+        if (!f)
+            return OK;
+        fault_drop(f);
+    }
+    return kernel_conv(p->onednn, s, pass, false, like, out);
+}
+
+static fault best_data(struct program *p, const struct conv_shape *s, struct way *w)
+{
+    bool same_size = s->h_in == s->h_out && s->w_in == s->w_out;
+    if (suits_winograd(s) && same_size) {
+        struct conv_shape turned = *s;
+        turned.c_in = s->c_out;
+        turned.c_out = s->c_in;
+        turned.in = s->out;
+        turned.out = s->in;
+        turned.bias = false;
+        fault f = kernel_conv(p->onednn, &turned, PASS_FORWARD, true, NULL, &w->kernel);
+        if (!f) {
+            w->is_turned = true;
+            return OK;
+        }
+        fault_drop(f);
+    }
+    return best_conv(p, s, PASS_DATA, NULL, &w->kernel);
+}
+
+/* The weights of a way: shared with the way before it when they lie alike. */
+static fault way_weights(struct program *p, struct way *w, const struct way *before)
+{
+    if (before && before->is_turned == w->is_turned && kernel_same_weights(w->kernel, before->kernel)) {
+        w->weights = before->weights;
+        return OK;
+    }
+    w->weights = buffer_keep(p, kernel_weight_bytes(w->kernel));
+    return kernel_pack(p->onednn, w->kernel, &w->pack);
+}
+
+static fault make_gradients(struct program *p, const struct unit *u, struct conv *c)
+{
+    for (int i = 0; i < N_SIZES; i++) {
+        size_t n = i == WHOLE ? p->chunk : p->batch % p->chunk;
+        if (!n)
+            continue;
+        struct conv_shape s = conv_shape_of(p, u->op, n);
+        TRY(best_conv(p, &s, PASS_WEIGHTS, i ? c->gradient[WHOLE] : NULL, &c->gradient[i]));
+    }
+    size_t weight_bytes = kernel_weight_bytes(c->gradient[WHOLE]);
+    c->n_floats = weight_bytes / sizeof(float);
+    c->gradient_bytes = round_up(weight_bytes + (u->op->bias >= 0 ? u->out.shape.c * sizeof(float) : 0), 64);
+    c->partial = buffer_add(p, 0, c->gradient_bytes * p->n_chunks);
+    c->spare = buffer_add(p, layout_sample_bytes(&u->in), 0);
+    return kernel_unpack(p->onednn, c->gradient[WHOLE], &c->unpack);
+}
+
+static void conv_weights(const struct task *t, const struct unit *u);
+
+static fault conv_prepare(struct program *p, struct unit *u)
+{
+    struct conv *c = u->own = ARENA_NEW(&p->arena, struct conv, 1);
+    if (!c)
+        return OUT_OF_MEMORY;
+    for (int i = 0; i < N_SIZES; i++) {
+        size_t n = i == WHOLE ? p->chunk : p->batch % p->chunk;
+        if (!n)
+            continue;
+        struct conv_shape s = conv_shape_of(p, u->op, n);
+        TRY(best_conv(p, &s, PASS_FORWARD, NULL, &c->forward[i].kernel));
+        TRY(way_weights(p, &c->forward[i], i ? &c->forward[WHOLE] : NULL));
+        if (!u->wanted[0])
+            continue;
+        TRY(best_data(p, &s, &c->data[i]));
+        TRY(way_weights(p, &c->data[i], i ? &c->data[WHOLE] : NULL));
+    }
+    if (p->is_learning)
+        TRY(make_gradients(p, u, c));
+    flat_reserve(p, p->setup->graph->params[u->op->weight].size * sizeof(float));
+    job_prepare(p, conv_weights, u);
+    return OK;
+}
+
+/* [out][in][k][k] -> [in][out][k][k], each k x k picture turned by half. */
+static void turn_weights(const struct param *w, const float *from, float *to)
+{
+    size_t n_out = w->dims[0], n_in = w->dims[1], area = w->dims[2] * w->dims[3];
+    for (size_t o = 0; o < n_out; o++)
+        for (size_t i = 0; i < n_in; i++)
+            for (size_t a = 0; a < area; a++)
+                to[(i * n_out + o) * area + area - 1 - a] = from[(o * n_in + i) * area + a];
+}
+
+static void conv_weights(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    const struct param *w = &t->program->setup->graph->params[u->op->weight];
+    const float *plain = t->frame->params + w->offset;
+    float *flat = task_kept(t, t->program->flat);
+    for (int i = 0; i < N_SIZES; i++) {
+        const struct way *ways[] = {&c->forward[i], &c->data[i]};
+        for (int k = 0; k < 2; k++) {
+            if (!ways[k]->pack)
+                continue;
+            if (ways[k]->is_turned)
+                turn_weights(w, plain, flat);
+            void *args[] = {ways[k]->is_turned ? flat : (void *)plain, task_kept(t, ways[k]->weights)};
+            kernel_run(ways[k]->pack, t->worker, args);
+        }
+    }
+}
+
+static void forward_chunk(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    const struct way *w = &c->forward[t->n < t->program->chunk ? TAIL : WHOLE];
+    const float *bias = u->op->bias >= 0 ? t->frame->params + t->program->setup->graph->params[u->op->bias].offset : NULL;
+    void *args[] = {task_chunk(t, u->x[0]), task_kept(t, w->weights), task_chunk(t, u->y), (void *)bias};
+    kernel_run(w->kernel, t->worker, args);
+}
+
+static void gradient_chunk(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    char *partial = (char *)task_kept(t, c->partial) + t->index * c->gradient_bytes;
+    void *args[] = {task_chunk(t, u->x[0]), partial, task_chunk(t, u->dy), partial + c->n_floats * sizeof(float)};
+    kernel_run(c->gradient[t->n < t->program->chunk ? TAIL : WHOLE], t->worker, args);
+}
+
+static void data_chunk(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    const struct way *w = &c->data[t->n < t->program->chunk ? TAIL : WHOLE];
+    void *dx = task_chunk(t, u->adds[0] ? c->spare : u->dx[0]), *dy = task_chunk(t, u->dy);
+    void *args[] = {w->is_turned ? dy : dx, task_kept(t, w->weights), w->is_turned ? dx : dy};
+    kernel_run(w->kernel, t->worker, args);
+    if (u->adds[0])
+        add_to(&u->in, t->n, dx, task_chunk(t, u->dx[0]));
+}
+
+static void sum_gradient(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    const struct graph *g = t->program->setup->graph;
+    char *partial = task_kept(t, c->partial);
+    float *sum = (float *)partial;
+    size_t n = c->n_floats + (u->op->bias >= 0 ? u->out.shape.c : 0);
+    for (size_t i = 1; i < t->program->n_chunks; i++) {
+        const float *more = (const float *)(partial + i * c->gradient_bytes);
+        for (size_t k = 0; k < n; k++)
+            sum[k] += more[k];
+    }
+    void *args[] = {sum, t->frame->grads + g->params[u->op->weight].offset};
+    kernel_run(c->unpack, t->worker, args);
+    if (u->op->bias >= 0)
+        memcpy(t->frame->grads + g->params[u->op->bias].offset, sum + c->n_floats, u->out.shape.c * sizeof(float));
+}
+
+static void conv_forward(struct program *p, struct unit *u)
+{
+    buffer_use(p, u->x[0]);
+    buffer_use(p, u->y);
+    job_chunk(p, forward_chunk, u);
+}
+
+static void conv_backward(struct program *p, struct unit *u)
+{
+    const struct conv *c = u->own;
+    buffer_use(p, u->x[0]);
+    buffer_use(p, u->dy);
+    buffer_use_whole(p, c->partial);
+    job_chunk(p, gradient_chunk, u);
+    if (u->wanted[0]) {
+        buffer_use(p, u->dx[0]);
+        if (u->adds[0])
+            buffer_use(p, c->spare);
+        job_chunk(p, data_chunk, u);
+    }
+    buffer_use_next(p, c->partial);
+    job_slices_next(p, sum_gradient, u, 1);
+}
+
+const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward};

@@ -1,0 +1,424 @@
+/* norm.c - batchnorm over chunks, with relu folded in, and the add that may follow it.
+ *
+ *   forward:   each chunk's sums of x - k and (x - k)^2, k its own first pixel (so that nothing cancels)
+ *              -> mean and variance over the batch, merged in the chunks' order
+ *              -> y = scale x + shift, relu
+ *   backward:  g = dy where y > 0; each chunk's sums of g and g (x - mean)
+ *              -> d weight, d bias and dx = a g + b x + c with three numbers for each channel
+ *
+ * A batchnorm whose output only an add reads leaves its last step forward, and its first backward, to the add (`fused`).
+ */
+#include <math.h>
+
+#include "engine/dnnl/kernels.h"
+#include "engine/dnnl/lanes.h"
+#include "engine/dnnl/program.h"
+
+/* Vectors with one number for each lane of each group; padding lanes hold zeros. */
+enum coefficient { SCALE, SHIFT, MEAN, DEVIATION_INVERSE, BACK_G, BACK_X, BACK_1, N_COEFFICIENTS };
+enum sum { SUM_ORIGIN, SUM_1, SUM_2, N_SUMS };
+
+struct norm {
+    int coefficients; /* buffer: [N_COEFFICIENTS][width] floats  */
+    int sums;         /* buffer: [chunk][N_SUMS][width] floats   */
+    size_t width;
+};
+
+static float *coefficient(const struct task *t, const struct norm *n, enum coefficient which)
+{
+    return (float *)task_kept(t, n->coefficients) + (size_t)which * n->width;
+}
+
+static float *sums_of(const struct task *t, const struct norm *n, size_t chunk, enum sum which)
+{
+    return (float *)task_kept(t, n->sums) + (chunk * N_SUMS + (size_t)which) * n->width;
+}
+
+static const float *parameter(const struct task *t, int index)
+{
+    return t->frame->params + t->program->setup->graph->params[index].offset;
+}
+
+/* Two sums at a time hide the latency of the additions. */
+INLINE void stats_group(const struct layout *l, size_t samples, const void *x, size_t at, float *origin, float *sum,
+                        float *squares, enum number number, size_t n)
+{
+    lanes k = lanes_load(x, at, number, n), s0 = {0}, s1 = {0}, q0 = {0}, q1 = {0};
+    for (size_t i = 0; i < samples; i++, at += l->sample_step) {
+        size_t p = 0;
+        for (; p + 1 < l->pixels; p += 2) {
+            lanes v0 = lanes_load(x, at + p * l->pixel_step, number, n) - k;
+            lanes v1 = lanes_load(x, at + (p + 1) * l->pixel_step, number, n) - k;
+            s0 += v0;
+            s1 += v1;
+            q0 += v0 * v0;
+            q1 += v1 * v1;
+        }
+        if (p < l->pixels) {
+            lanes v = lanes_load(x, at + p * l->pixel_step, number, n) - k;
+            s0 += v;
+            q0 += v * v;
+        }
+    }
+    lanes_store(origin, 0, k, NUMBER_F32, n);
+    lanes_store(sum, 0, s0 + s1, NUMBER_F32, n);
+    lanes_store(squares, 0, q0 + q1, NUMBER_F32, n);
+}
+
+static void stats_chunk(const struct task *t, const struct unit *u)
+{
+    const struct norm *m = u->own;
+    const void *x = task_chunk(t, u->x[0]);
+    for (size_t g = 0; g < u->in.groups; g++) {
+        float *origin = sums_of(t, m, t->index, SUM_ORIGIN) + g * u->in.lanes;
+        float *sum = sums_of(t, m, t->index, SUM_1) + g * u->in.lanes;
+        float *squares = sums_of(t, m, t->index, SUM_2) + g * u->in.lanes;
+        LANES(stats_group, u->in.number, layout_lanes(&u->in, g), &u->in, t->n, x, g * u->in.group_step, origin, sum,
+              squares);
+    }
+}
+
+static void set_scale_and_shift(const struct task *t, const struct unit *u, size_t c, double mean, double variance)
+{
+    const struct norm *m = u->own;
+    double inverse = 1 / sqrt(variance + u->op->eps);
+    double scale = parameter(t, u->op->weight)[c] * inverse;
+    coefficient(t, m, SCALE)[c] = (float)scale;
+    coefficient(t, m, SHIFT)[c] = (float)(parameter(t, u->op->bias)[c] - scale * mean);
+    coefficient(t, m, MEAN)[c] = (float)mean;
+    coefficient(t, m, DEVIATION_INVERSE)[c] = (float)inverse;
+}
+
+static void clear_padding(const struct task *t, const struct norm *m, size_t channels)
+{
+    for (int k = 0; k < N_COEFFICIENTS; k++)
+        for (size_t c = channels; c < m->width; c++)
+            coefficient(t, m, (enum coefficient)k)[c] = 0;
+}
+
+static size_t chunk_pixels(const struct program *p, size_t chunk, const struct layout *l)
+{
+    size_t first = chunk * p->chunk;
+    return (p->batch - first < p->chunk ? p->batch - first : p->chunk) * l->pixels;
+}
+
+/* Mean and sum of squared deviations of all chunks together. */
+static void merge_stats(const struct task *t, const struct unit *u, size_t c, double *mean, double *squares)
+{
+    const struct program *p = t->program;
+    const struct norm *m = u->own;
+    double total = (double)(p->batch * u->in.pixels), sum = 0;
+    for (size_t i = 0; i < p->n_chunks; i++)
+        sum += (double)sums_of(t, m, i, SUM_ORIGIN)[c] * (double)chunk_pixels(p, i, &u->in) + sums_of(t, m, i, SUM_1)[c];
+    *mean = sum / total;
+    *squares = 0;
+    for (size_t i = 0; i < p->n_chunks; i++) {
+        double n = (double)chunk_pixels(p, i, &u->in), s = sums_of(t, m, i, SUM_1)[c];
+        double apart = sums_of(t, m, i, SUM_ORIGIN)[c] + s / n - *mean;
+        *squares += sums_of(t, m, i, SUM_2)[c] - s * s / n + n * apart * apart;
+    }
+    if (*squares < 0)
+        *squares = 0;
+}
+
+static void finish_stats(const struct task *t, const struct unit *u)
+{
+    const struct graph *g = t->program->setup->graph;
+    double total = (double)(t->program->batch * u->in.pixels), momentum = u->op->momentum;
+    float *running_mean = t->frame->stats + g->stats[u->op->mean].offset;
+    float *running_var = t->frame->stats + g->stats[u->op->var].offset;
+    for (size_t c = 0; c < u->in.shape.c; c++) {
+        double mean, squares;
+        merge_stats(t, u, c, &mean, &squares);
+        set_scale_and_shift(t, u, c, mean, squares / total);
+        double unbiased = total > 1 ? squares / (total - 1) : 0;
+        running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
+        running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * unbiased);
+    }
+    clear_padding(t, u->own, u->in.shape.c);
+}
+
+/* An exam uses the statistics as they stand. */
+static void recall_stats(const struct task *t, const struct unit *u)
+{
+    const struct graph *g = t->program->setup->graph;
+    const float *mean = t->frame->stats + g->stats[u->op->mean].offset;
+    const float *var = t->frame->stats + g->stats[u->op->var].offset;
+    for (size_t c = 0; c < u->in.shape.c; c++)
+        set_scale_and_shift(t, u, c, mean[c], var[c]);
+    clear_padding(t, u->own, u->in.shape.c);
+}
+
+struct apply { /* y = scale x + shift (+ other), relu where asked */
+    const struct layout *l;
+    size_t samples;
+    const void *x, *other;
+    void *y;
+    bool relu;
+};
+
+INLINE void apply_pixels(const struct apply *a, size_t at, lanes scale, lanes shift, bool other, bool relu,
+                         enum number number, size_t n)
+{
+    for (size_t i = 0; i < a->samples; i++, at += a->l->sample_step)
+        for (size_t p = 0; p < a->l->pixels; p++) {
+            size_t k = at + p * a->l->pixel_step;
+            lanes v = lanes_load(a->x, k, number, n) * scale + shift;
+            if (other)
+                v += lanes_load(a->other, k, number, n);
+            lanes_store(a->y, k, relu ? lanes_relu(v) : v, number, n);
+        }
+}
+
+INLINE void apply_group(const struct apply *a, size_t at, const float *scales, const float *shifts, enum number number,
+                        size_t n)
+{
+    lanes scale = lanes_load(scales, 0, NUMBER_F32, n), shift = lanes_load(shifts, 0, NUMBER_F32, n);
+    if (a->other && a->relu)
+        apply_pixels(a, at, scale, shift, true, true, number, n);
+    else if (a->other)
+        apply_pixels(a, at, scale, shift, true, false, number, n);
+    else if (a->relu)
+        apply_pixels(a, at, scale, shift, false, true, number, n);
+    else
+        apply_pixels(a, at, scale, shift, false, false, number, n);
+}
+
+static void apply(const struct task *t, const struct norm *m, const struct apply *a)
+{
+    const struct layout *l = a->l;
+    for (size_t g = 0; g < l->groups; g++)
+        LANES(apply_group, l->number, layout_lanes(l, g), a, g * l->group_step,
+              coefficient(t, m, SCALE) + g * l->lanes, coefficient(t, m, SHIFT) + g * l->lanes);
+}
+
+static void apply_chunk(const struct task *t, const struct unit *u)
+{
+    struct apply a = {&u->in, t->n, task_chunk(t, u->x[0]), NULL, task_chunk(t, u->y), u->op->relu};
+    apply(t, u->own, &a);
+}
+
+/* The add's forward: both at once. */
+static void apply_add_chunk(const struct task *t, const struct unit *u)
+{
+    struct apply a = {&u->in,      t->n, task_chunk(t, u->fused->x[0]), task_chunk(t, u->x[1]), task_chunk(t, u->y),
+                      u->op->relu};
+    apply(t, u->fused->own, &a);
+}
+
+struct back { /* g = dy where the output was positive; sums of g and g (x - mean) */
+    const struct layout *l;
+    size_t samples;
+    const void *x, *dy;
+    const float *coefficients; /* [N_COEFFICIENTS][width], at this group */
+    size_t width;
+    bool relu;
+};
+
+INLINE lanes back_vector(const struct back *b, enum coefficient which, size_t n)
+{
+    return lanes_load(b->coefficients, (size_t)which * b->width, NUMBER_F32, n);
+}
+
+INLINE void back_sums_group(const struct back *b, size_t at, float *sum, float *product, enum number number, size_t n)
+{
+    lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n), mean = back_vector(b, MEAN, n);
+    lanes s = {0}, q = {0};
+    lane_bits all = {0};
+    if (!b->relu)
+        all = ~all;
+    for (size_t i = 0; i < b->samples; i++, at += b->l->sample_step)
+        for (size_t p = 0; p < b->l->pixels; p++) {
+            lanes x = lanes_load(b->x, at + p * b->l->pixel_step, number, n);
+            lanes g = lanes_load(b->dy, at + p * b->l->pixel_step, number, n);
+            g = lanes_where((x * scale + shift > 0) | all, g);
+            s += g;
+            q += g * (x - mean);
+        }
+    lanes_store(sum, 0, s, NUMBER_F32, n);
+    lanes_store(product, 0, q, NUMBER_F32, n);
+}
+
+static void back_sums_chunk(const struct task *t, const struct unit *u)
+{
+    const struct norm *m = u->own;
+    struct back b = {&u->in, t->n, task_chunk(t, u->x[0]), task_chunk(t, u->dy), NULL, m->width, u->op->relu};
+    for (size_t g = 0; g < u->in.groups; g++) {
+        b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
+        LANES(back_sums_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step,
+              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes, sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
+    }
+}
+
+struct back_add { /* the add's share: g goes to both of its inputs */
+    struct back back;
+    const void *y;   /* the add's output, for the mask  */
+    void *dz;        /* gradient of the batchnorm's output */
+    void *other;     /* gradient of the other input, or NULL */
+    bool adds, relu; /* to `other`; the add's relu */
+};
+
+INLINE void back_add_group(const struct back_add *a, size_t at, float *sum, float *product, enum number number,
+                           size_t n)
+{
+    const struct back *b = &a->back;
+    lanes mean = back_vector(b, MEAN, n), s = {0}, q = {0};
+    for (size_t i = 0; i < b->samples; i++, at += b->l->sample_step)
+        for (size_t p = 0; p < b->l->pixels; p++) {
+            size_t k = at + p * b->l->pixel_step;
+            lanes g = lanes_load(b->dy, k, number, n);
+            if (a->relu)
+                g = lanes_where(lanes_load(a->y, k, number, n) > 0, g);
+            lanes_store(a->dz, k, g, number, n);
+            if (a->other)
+                lanes_store(a->other, k, a->adds ? lanes_load(a->other, k, number, n) + g : g, number, n);
+            s += g;
+            q += g * (lanes_load(b->x, k, number, n) - mean);
+        }
+    lanes_store(sum, 0, s, NUMBER_F32, n);
+    lanes_store(product, 0, q, NUMBER_F32, n);
+}
+
+static void back_add_chunk(const struct task *t, const struct unit *u)
+{
+    const struct unit *norm = u->fused;
+    const struct norm *m = norm->own;
+    struct back_add a = {{&u->in, t->n, task_chunk(t, norm->x[0]), task_chunk(t, u->dy), NULL, m->width, false},
+                         task_chunk(t, u->y),
+                         task_chunk(t, u->dx[0]),
+                         u->wanted[1] ? task_chunk(t, u->dx[1]) : NULL,
+                         u->adds[1],
+                         u->op->relu};
+    for (size_t g = 0; g < u->in.groups; g++) {
+        a.back.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
+        LANES(back_add_group, u->in.number, layout_lanes(&u->in, g), &a, g * u->in.group_step,
+              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes, sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
+    }
+}
+
+/* With x^ = (x - mean) / deviation over m numbers:
+ *   dx = scale (g - d bias / m - x^ d weight / m) = scale g - scale k x + scale (k mean - d bias / m),
+ *   k = d weight / (deviation m) */
+static void finish_back(const struct task *t, const struct unit *u)
+{
+    const struct program *p = t->program;
+    const struct norm *m = u->own;
+    const struct graph *g = p->setup->graph;
+    double total = (double)(p->batch * u->in.pixels);
+    for (size_t c = 0; c < u->in.shape.c; c++) {
+        double sum = 0, product = 0;
+        for (size_t i = 0; i < p->n_chunks; i++) {
+            sum += sums_of(t, m, i, SUM_1)[c];
+            product += sums_of(t, m, i, SUM_2)[c];
+        }
+        double inverse = coefficient(t, m, DEVIATION_INVERSE)[c], scale = coefficient(t, m, SCALE)[c];
+        double d_weight = product * inverse, k = d_weight * inverse / total;
+        t->frame->grads[g->params[u->op->weight].offset + c] = (float)d_weight;
+        t->frame->grads[g->params[u->op->bias].offset + c] = (float)sum;
+        coefficient(t, m, BACK_G)[c] = (float)scale;
+        coefficient(t, m, BACK_X)[c] = (float)(-scale * k);
+        coefficient(t, m, BACK_1)[c] = (float)(scale * (k * coefficient(t, m, MEAN)[c] - sum / total));
+    }
+}
+
+INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool adds, enum number number, size_t n)
+{
+    lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n), of_g = back_vector(b, BACK_G, n),
+          of_x = back_vector(b, BACK_X, n), of_1 = back_vector(b, BACK_1, n);
+    lane_bits all = {0};
+    if (!b->relu)
+        all = ~all;
+    for (size_t i = 0; i < b->samples; i++, at += b->l->sample_step)
+        for (size_t p = 0; p < b->l->pixels; p++) {
+            size_t k = at + p * b->l->pixel_step;
+            lanes x = lanes_load(b->x, k, number, n);
+            lanes g = lanes_where((x * scale + shift > 0) | all, lanes_load(b->dy, k, number, n));
+            lanes d = of_g * g + (of_x * x + of_1);
+            if (adds)
+                d += lanes_load(dx, k, number, n);
+            lanes_store(dx, k, d, number, n);
+        }
+}
+
+static void back_apply_chunk(const struct task *t, const struct unit *u)
+{
+    const struct norm *m = u->own;
+    struct back b = {&u->in, t->n, task_chunk(t, u->x[0]), task_chunk(t, u->dy), NULL, m->width, u->op->relu};
+    void *dx = task_chunk(t, u->dx[0]);
+    for (size_t g = 0; g < u->in.groups; g++) {
+        b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
+        LANES(back_apply_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step, dx, u->adds[0]);
+    }
+}
+
+static fault batchnorm_prepare(struct program *p, struct unit *u)
+{
+    struct norm *m = u->own = ARENA_NEW(&p->arena, struct norm, 1);
+    if (!m)
+        return OUT_OF_MEMORY;
+    m->width = layout_width(&u->in);
+    m->coefficients = buffer_keep(p, m->width * N_COEFFICIENTS * sizeof(float));
+    m->sums = buffer_keep(p, m->width * N_SUMS * p->n_chunks * sizeof(float));
+    if (!p->is_learning)
+        job_prepare(p, recall_stats, u);
+    return OK;
+}
+
+static void batchnorm_forward(struct program *p, struct unit *u)
+{
+    if (p->is_learning) {
+        buffer_use(p, u->x[0]);
+        job_chunk(p, stats_chunk, u);
+        job_after(p, finish_stats, u);
+        phase_end(p);
+    }
+    if (u->fused)
+        return;
+    buffer_use(p, u->x[0]);
+    buffer_use(p, u->y);
+    job_chunk(p, apply_chunk, u);
+}
+
+static void batchnorm_backward(struct program *p, struct unit *u)
+{
+    if (!u->fused) {
+        buffer_use(p, u->x[0]);
+        buffer_use(p, u->dy);
+        job_chunk(p, back_sums_chunk, u);
+        job_after(p, finish_back, u);
+    }
+    phase_end(p);
+    if (!u->wanted[0])
+        return;
+    buffer_use(p, u->x[0]);
+    buffer_use(p, u->dy);
+    buffer_use(p, u->dx[0]);
+    job_chunk(p, back_apply_chunk, u);
+}
+
+const struct op_maker batchnorm_maker = {batchnorm_prepare, batchnorm_forward, batchnorm_backward};
+
+static void add_forward(struct program *p, struct unit *u)
+{
+    buffer_use(p, u->fused ? u->fused->x[0] : u->x[0]);
+    buffer_use(p, u->x[1]);
+    buffer_use(p, u->y);
+    job_chunk(p, u->fused ? apply_add_chunk : add_chunk, u);
+}
+
+static void add_backward(struct program *p, struct unit *u)
+{
+    buffer_use(p, u->dy);
+    buffer_use(p, u->y);
+    buffer_use(p, u->dx[0]);
+    buffer_use(p, u->dx[1]);
+    if (!u->fused) {
+        job_chunk(p, add_back_chunk, u);
+        return;
+    }
+    buffer_use(p, u->fused->x[0]);
+    job_chunk(p, back_add_chunk, u);
+    job_after(p, finish_back, u->fused);
+}
+
+const struct op_maker add_maker = {NULL, add_forward, add_backward};

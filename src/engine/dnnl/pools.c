@@ -1,0 +1,309 @@
+/* pools.c - ops that make fewer pixels: max, mean and global pooling, the residual's shortcut. */
+#include "engine/dnnl/kernels.h"
+#include "engine/dnnl/lanes.h"
+
+struct window { /* input rows and columns under one output pixel, cut at the picture's edges */
+    size_t y, y_end, x, x_end;
+};
+
+static void stretch(const struct op *op, size_t out, size_t side, size_t *first, size_t *end)
+{
+    size_t padded = out * op->stride;
+    *first = padded < op->pad ? 0 : padded - op->pad;
+    *end = padded + op->kernel - op->pad < side ? padded + op->kernel - op->pad : side;
+}
+
+static inline struct window window_at(const struct unit *u, size_t out_pixel)
+{
+    struct window w;
+    stretch(u->op, out_pixel / u->out.shape.w, u->in.shape.h, &w.y, &w.y_end);
+    stretch(u->op, out_pixel % u->out.shape.w, u->in.shape.w, &w.x, &w.x_end);
+    return w;
+}
+
+#define EACH_PIXEL(w, l, k, base)                                                                                      \
+    for (size_t each_y = (w).y; each_y < (w).y_end; each_y++)                                                          \
+        for (size_t each_x = (w).x, k = (base) + (each_y * (l)->shape.w + each_x) * (l)->pixel_step;                   \
+             each_x < (w).x_end; each_x++, k += (l)->pixel_step)
+
+INLINE void max_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
+{
+    size_t base = g * u->in.group_step;
+    for (size_t p = 0; p < u->out.pixels; p++) {
+        struct window w = window_at(u, p);
+        lanes most = lanes_load(x, base + (w.y * u->in.shape.w + w.x) * u->in.pixel_step, number, n);
+        EACH_PIXEL(w, &u->in, k, base)
+        {
+            lanes v = lanes_load(x, k, number, n);
+            lane_bits more = v > most;
+            most = (lanes)(((lane_bits)v & more) | ((lane_bits)most & ~more));
+        }
+        lanes_store(y, g * u->out.group_step + p * u->out.pixel_step, most, number, n);
+    }
+}
+
+/* The first of the largest takes the gradient; `left` marks the lanes whose gradient still looks for its place. */
+INLINE void max_back_group(const struct unit *u, const void *x, const void *y, const void *dy, void *dx, bool apart,
+                           size_t g, enum number number, size_t n)
+{
+    size_t base = g * u->in.group_step;
+    for (size_t p = 0; p < u->out.pixels; p++) {
+        struct window w = window_at(u, p);
+        size_t at = g * u->out.group_step + p * u->out.pixel_step;
+        lanes most = lanes_load(y, at, number, n), d = lanes_load(dy, at, number, n);
+        lane_bits left = ~(lane_bits){0};
+        EACH_PIXEL(w, &u->in, k, base)
+        {
+            lane_bits here = (lanes_load(x, k, number, n) == most) & left;
+            left &= ~here;
+            lanes v = lanes_where(here, d);
+            lanes_store(dx, k, apart ? v : lanes_load(dx, k, number, n) + v, number, n);
+        }
+    }
+}
+
+/* Whether every input pixel lies under exactly one window, so that its gradient can simply be written. */
+static bool tiles(const struct unit *u)
+{
+    const struct op *op = u->op;
+    return op->kernel == op->stride && op->pad == 0 && u->out.shape.h * op->stride == u->in.shape.h &&
+           u->out.shape.w * op->stride == u->in.shape.w;
+}
+
+static void clear_unless_adding(const struct task *t, const struct unit *u)
+{
+    if (!u->adds[0])
+        memset(task_chunk(t, u->dx[0]), 0, t->n * layout_sample_bytes(&u->in));
+}
+
+static void maxpool_chunk(const struct task *t, const struct unit *u)
+{
+    for (size_t i = t->first; i < t->first + t->n; i++)
+        for (size_t g = 0; g < u->in.groups; g++)
+            LANES(max_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i), task_at(t, u->y, i), g);
+}
+
+static void maxpool_back_chunk(const struct task *t, const struct unit *u)
+{
+    bool apart = tiles(u) && !u->adds[0];
+    if (!apart)
+        clear_unless_adding(t, u);
+    for (size_t i = t->first; i < t->first + t->n; i++)
+        for (size_t g = 0; g < u->in.groups; g++)
+            LANES(max_back_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i), task_at(t, u->y, i),
+                  task_at(t, u->dy, i), task_at(t, u->dx[0], i), apart, g);
+}
+
+static void pool_forward(struct program *p, struct unit *u, job_fn *run)
+{
+    buffer_use(p, u->x[0]);
+    buffer_use(p, u->y);
+    job_chunk(p, run, u);
+}
+
+static void pool_backward(struct program *p, struct unit *u, job_fn *run)
+{
+    buffer_use(p, u->dy);
+    buffer_use(p, u->dx[0]);
+    job_chunk(p, run, u);
+}
+
+static void maxpool_forward(struct program *p, struct unit *u)
+{
+    pool_forward(p, u, maxpool_chunk);
+}
+
+static void maxpool_backward(struct program *p, struct unit *u)
+{
+    buffer_use(p, u->x[0]);
+    buffer_use(p, u->y);
+    pool_backward(p, u, maxpool_back_chunk);
+}
+
+const struct op_maker maxpool_maker = {NULL, maxpool_forward, maxpool_backward};
+
+INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
+{
+    lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
+    for (size_t p = 0; p < u->out.pixels; p++) {
+        struct window w = window_at(u, p);
+        lanes sum = {0};
+        EACH_PIXEL(w, &u->in, k, g * u->in.group_step)
+        sum += lanes_load(x, k, number, n);
+        lanes_store(y, g * u->out.group_step + p * u->out.pixel_step, sum * share, number, n);
+    }
+}
+
+INLINE void mean_back_group(const struct unit *u, const void *dy, void *dx, size_t g, enum number number, size_t n)
+{
+    lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
+    for (size_t p = 0; p < u->out.pixels; p++) {
+        struct window w = window_at(u, p);
+        lanes d = lanes_load(dy, g * u->out.group_step + p * u->out.pixel_step, number, n) * share;
+        EACH_PIXEL(w, &u->in, k, g * u->in.group_step)
+        lanes_store(dx, k, lanes_load(dx, k, number, n) + d, number, n);
+    }
+}
+
+static void avgpool_chunk(const struct task *t, const struct unit *u)
+{
+    for (size_t i = t->first; i < t->first + t->n; i++)
+        for (size_t g = 0; g < u->in.groups; g++)
+            LANES(mean_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i), task_at(t, u->y, i), g);
+}
+
+static void avgpool_back_chunk(const struct task *t, const struct unit *u)
+{
+    clear_unless_adding(t, u);
+    for (size_t i = t->first; i < t->first + t->n; i++)
+        for (size_t g = 0; g < u->in.groups; g++)
+            LANES(mean_back_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->dy, i),
+                  task_at(t, u->dx[0], i), g);
+}
+
+static void avgpool_forward(struct program *p, struct unit *u)
+{
+    pool_forward(p, u, avgpool_chunk);
+}
+
+static void avgpool_backward(struct program *p, struct unit *u)
+{
+    pool_backward(p, u, avgpool_back_chunk);
+}
+
+const struct op_maker avgpool_maker = {NULL, avgpool_forward, avgpool_backward};
+
+/* The output has no pixels and may lie otherwise than the input: it is read and written channel by channel. */
+INLINE void global_group(const struct layout *l, const void *x, float *mean, size_t g, enum number number, size_t n)
+{
+    lanes sum = {0};
+    for (size_t p = 0; p < l->pixels; p++)
+        sum += lanes_load(x, g * l->group_step + p * l->pixel_step, number, n);
+    lanes_store(mean, 0, sum * lanes_all(1.0f / (float)l->pixels), NUMBER_F32, n);
+}
+
+static void globalpool_chunk(const struct task *t, const struct unit *u)
+{
+    float *flat = task_kept(t, t->program->flat);
+    for (size_t i = t->first; i < t->first + t->n; i++) {
+        for (size_t g = 0; g < u->in.groups; g++)
+            LANES(global_group, u->in.number, layout_lanes(&u->in, g), &u->in, task_at(t, u->x[0], i),
+                  flat + g * u->in.lanes, g);
+        layout_pack(&u->out, flat, task_at(t, u->y, i));
+    }
+}
+
+INLINE void global_back_group(const struct layout *l, const float *mean, void *dx, bool adds, size_t g,
+                              enum number number, size_t n)
+{
+    size_t real = l->shape.c - g * l->lanes < n ? l->shape.c - g * l->lanes : n;
+    lanes d = lanes_load(mean, g * l->lanes, NUMBER_F32, real) * lanes_all(1.0f / (float)l->pixels);
+    for (size_t p = 0; p < l->pixels; p++) {
+        size_t k = g * l->group_step + p * l->pixel_step;
+        lanes_store(dx, k, adds ? lanes_load(dx, k, number, n) + d : d, number, n);
+    }
+}
+
+static void globalpool_back_chunk(const struct task *t, const struct unit *u)
+{
+    float *flat = task_kept(t, t->program->flat);
+    for (size_t i = t->first; i < t->first + t->n; i++) {
+        layout_unpack(&u->out, task_at(t, u->dy, i), flat);
+        for (size_t g = 0; g < u->in.groups; g++)
+            LANES(global_back_group, u->in.number, layout_lanes(&u->in, g), &u->in, flat, task_at(t, u->dx[0], i),
+                  u->adds[0], g);
+    }
+}
+
+static fault globalpool_prepare(struct program *p, struct unit *u)
+{
+    flat_reserve(p, layout_width(&u->in) * sizeof(float));
+    return OK;
+}
+
+static void globalpool_forward(struct program *p, struct unit *u)
+{
+    pool_forward(p, u, globalpool_chunk);
+}
+
+static void globalpool_backward(struct program *p, struct unit *u)
+{
+    pool_backward(p, u, globalpool_back_chunk);
+}
+
+const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward};
+
+/* Channel c of the input is channel c + before of the output. A group of the output is made of pieces of at most two
+ * groups of the input: `n` lanes from (group, lane) of one to (group, lane) of the other. */
+typedef void piece_fn(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes);
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void each_piece(const struct task *t, const struct unit *u, piece_fn *fn)
+{
+    size_t before = (u->out.shape.c - u->in.shape.c) / 2, size = number_size(u->in.number);
+    for (size_t c = 0; c < u->in.shape.c;) {
+        size_t o = c + before;
+        size_t n = smaller(u->in.lanes - c % u->in.lanes, u->out.lanes - o % u->out.lanes);
+        n = smaller(n, u->in.shape.c - c);
+        fn(t, u, c / u->in.lanes * u->in.group_step + c % u->in.lanes,
+           o / u->out.lanes * u->out.group_step + o % u->out.lanes, n * size);
+        c += n;
+    }
+}
+
+static void copy_piece(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes)
+{
+    size_t size = number_size(u->in.number), stride = u->op->stride;
+    for (size_t i = t->first; i < t->first + t->n; i++) {
+        const char *x = (const char *)task_at(t, u->x[0], i) + from * size;
+        char *y = (char *)task_at(t, u->y, i) + to * size;
+        for (size_t row = 0; row < u->out.shape.h; row++)
+            for (size_t column = 0; column < u->out.shape.w; column++)
+                memcpy(y + (row * u->out.shape.w + column) * u->out.pixel_step * size,
+                       x + (row * u->in.shape.w + column) * stride * u->in.pixel_step * size, n_bytes);
+    }
+}
+
+static void add_piece(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes)
+{
+    size_t size = number_size(u->in.number), stride = u->op->stride, n = n_bytes / size;
+    for (size_t i = t->first; i < t->first + t->n; i++) {
+        void *dx = task_at(t, u->dx[0], i);
+        const void *dy = task_at(t, u->dy, i);
+        for (size_t row = 0; row < u->out.shape.h; row++)
+            for (size_t column = 0; column < u->out.shape.w; column++) {
+                size_t k = from + (row * u->in.shape.w + column) * stride * u->in.pixel_step;
+                size_t o = to + (row * u->out.shape.w + column) * u->out.pixel_step;
+                lanes sum = lanes_load(dx, k, u->in.number, n) + lanes_load(dy, o, u->in.number, n);
+                lanes_store(dx, k, sum, u->in.number, n);
+            }
+    }
+}
+
+static void shortcut_chunk(const struct task *t, const struct unit *u)
+{
+    memset(task_chunk(t, u->y), 0, t->n * layout_sample_bytes(&u->out));
+    each_piece(t, u, copy_piece);
+}
+
+static void shortcut_back_chunk(const struct task *t, const struct unit *u)
+{
+    clear_unless_adding(t, u);
+    each_piece(t, u, add_piece);
+}
+
+static void shortcut_forward(struct program *p, struct unit *u)
+{
+    pool_forward(p, u, shortcut_chunk);
+}
+
+static void shortcut_backward(struct program *p, struct unit *u)
+{
+    pool_backward(p, u, shortcut_back_chunk);
+}
+
+const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward};

@@ -1,0 +1,389 @@
+/* program.c - see program.h: building a program from a graph, and running it. */
+#include "engine/dnnl/program.h"
+
+#include <string.h>
+
+#include "engine/host.h"
+
+static const struct op_maker *makers[N_OPS] = {
+    [OP_CONV] = &conv_maker,
+    [OP_BATCHNORM] = &batchnorm_maker,
+    [OP_LINEAR] = &linear_maker,
+    [OP_ADD] = &add_maker,
+    [OP_RELU] = &pointwise_maker,
+    [OP_TANH] = &pointwise_maker,
+    [OP_SIGMOID] = &pointwise_maker,
+    [OP_MAXPOOL] = &maxpool_maker,
+    [OP_AVGPOOL] = &avgpool_maker,
+    [OP_GLOBALPOOL] = &globalpool_maker,
+    [OP_SHORTCUT] = &shortcut_maker,
+    [OP_DROPOUT] = &dropout_maker,
+    [OP_RESHAPE] = &reshape_maker,
+    [OP_CROSS_ENTROPY] = &loss_maker,
+    [OP_MSE] = &loss_maker,
+    [OP_HINGE] = &loss_maker,
+    [OP_LOGISTIC] = &loss_maker,
+};
+
+int buffer_add(struct program *p, size_t sample_bytes, size_t n_bytes)
+{
+    if (p->n_buffers == p->most_buffers) {
+        size_t most = p->most_buffers ? 2 * p->most_buffers : 64;
+        struct buffer *more = ARENA_NEW(&p->arena, struct buffer, most);
+        if (!more) {
+            p->is_full = true;
+            return 0;
+        }
+        if (p->n_buffers)
+            memcpy(more, p->buffers, p->n_buffers * sizeof *more);
+        p->buffers = more;
+        p->most_buffers = most;
+    }
+    p->buffers[p->n_buffers] =
+        (struct buffer){.sample_bytes = sample_bytes, .n_bytes = n_bytes, .first = FOREVER, .last = -1};
+    return (int)p->n_buffers++;
+}
+
+int buffer_keep(struct program *p, size_t n_bytes)
+{
+    int b = buffer_add(p, 0, n_bytes);
+    if (!p->is_full) {
+        p->buffers[b].first = PHASE_PREPARE;
+        p->buffers[b].last = FOREVER;
+        p->buffers[b].is_whole = true;
+    }
+    return b;
+}
+
+static void use_at(struct program *p, int buffer, int phase, bool is_whole)
+{
+    if (buffer == NO_BUFFER || p->is_full)
+        return;
+    struct buffer *b = &p->buffers[buffer];
+    b->is_whole = b->is_whole || is_whole;
+    if (b->first > phase)
+        b->first = phase;
+    if (b->last < phase)
+        b->last = phase;
+}
+
+void buffer_use(struct program *p, int buffer)
+{
+    use_at(p, buffer, p->n_phases, false);
+}
+
+void buffer_use_whole(struct program *p, int buffer)
+{
+    use_at(p, buffer, p->n_phases, true);
+}
+
+void buffer_use_next(struct program *p, int buffer)
+{
+    use_at(p, buffer, p->n_phases + 1, true);
+}
+
+void flat_reserve(struct program *p, size_t n_bytes)
+{
+    if (p->buffers[p->flat].n_bytes < n_bytes)
+        p->buffers[p->flat].n_bytes = n_bytes;
+}
+
+static void job_add(struct program *p, struct job job)
+{
+    if (p->n_jobs == p->most_jobs) {
+        size_t most = p->most_jobs ? 2 * p->most_jobs : 64;
+        struct job *more = ARENA_NEW(&p->arena, struct job, most);
+        if (!more) {
+            p->is_full = true;
+            return;
+        }
+        if (p->n_jobs)
+            memcpy(more, p->jobs, p->n_jobs * sizeof *more);
+        p->jobs = more;
+        p->most_jobs = most;
+    }
+    p->jobs[p->n_jobs++] = job;
+    if (job.phase == p->n_phases)
+        p->phase_has_jobs = true;
+    if (job.phase > p->last_phase)
+        p->last_phase = job.phase;
+}
+
+void job_chunk(struct program *p, job_fn *run, const struct unit *u)
+{
+    job_add(p, (struct job){run, u, JOB_CHUNK, p->n_phases, 0});
+}
+
+void job_slices(struct program *p, job_fn *run, const struct unit *u, size_t n_slices)
+{
+    job_add(p, (struct job){run, u, JOB_SLICE, p->n_phases, n_slices});
+}
+
+void job_slices_next(struct program *p, job_fn *run, const struct unit *u, size_t n_slices)
+{
+    job_add(p, (struct job){run, u, JOB_SLICE, p->n_phases + 1, n_slices});
+}
+
+void job_after(struct program *p, job_fn *run, const struct unit *u)
+{
+    job_add(p, (struct job){run, u, JOB_AFTER, p->n_phases, 0});
+}
+
+void job_prepare(struct program *p, job_fn *run, const struct unit *u)
+{
+    job_add(p, (struct job){run, u, JOB_SLICE, PHASE_PREPARE, 1});
+}
+
+void phase_end(struct program *p)
+{
+    p->n_phases += p->phase_has_jobs;
+    p->phase_has_jobs = false;
+}
+
+/* The pictures of a chunk, from bytes to the order in which the first layer reads them. */
+static void gather(const struct task *t, const struct unit *u)
+{
+    (void)u;
+    const struct program *p = t->program;
+    const struct layout *l = &p->layouts[0];
+    float *flat = task_kept(t, p->flat);
+    for (size_t i = t->first; i < t->first + t->n; i++) {
+        void *sample = task_at(t, p->values[0], i);
+        if (layout_is_flat(l)) {
+            host_sample(t->frame->samples, t->frame->picks[i], sample);
+        } else {
+            host_sample(t->frame->samples, t->frame->picks[i], flat);
+            layout_pack(l, flat, sample);
+        }
+    }
+}
+
+static void collect_results(const struct task *t, const struct unit *u)
+{
+    (void)u;
+    const struct result *r = task_kept(t, t->program->results);
+    t->frame->loss = 0;
+    t->frame->hits = 0;
+    for (size_t i = 0; i < t->program->n_chunks; i++) {
+        t->frame->loss += r[i].loss;
+        t->frame->hits += r[i].hits;
+    }
+}
+
+static bool tensor_learns(const struct program *p, int tensor)
+{
+    for (size_t i = p->plan.n_forward; i < p->plan.n_steps; i++) {
+        const struct step *s = &p->plan.steps[i];
+        const struct op *op = &p->setup->graph->ops[s->op];
+        if ((s->wanted[0] && op->in[0] == tensor) || (s->wanted[1] && op->in[1] == tensor))
+            return true;
+    }
+    return false;
+}
+
+static fault make_buffers(struct program *p)
+{
+    const struct graph *g = p->setup->graph;
+    p->values = ARENA_NEW(&p->arena, int, g->n_tensors);
+    p->grads = ARENA_NEW(&p->arena, int, g->n_tensors);
+    if (!p->values || !p->grads)
+        return OUT_OF_MEMORY;
+    p->flat = buffer_add(p, 0, 0);
+    if (p->is_full)
+        return OUT_OF_MEMORY;
+    p->buffers[p->flat].first = PHASE_PREPARE;
+    p->buffers[p->flat].last = FOREVER;
+    p->buffers[p->flat].is_local = true;
+    p->results = buffer_keep(p, p->n_chunks * sizeof(struct result));
+    for (size_t t = 0; t < g->n_tensors; t++) {
+        size_t n_bytes = layout_sample_bytes(&p->layouts[t]);
+        p->values[t] = buffer_add(p, n_bytes, 0);
+        p->grads[t] = tensor_learns(p, (int)t) ? buffer_add(p, n_bytes, 0) : NO_BUFFER;
+        flat_reserve(p, shape_size(g->tensors[t].shape) * sizeof(float));
+    }
+    return OK;
+}
+
+static void unit_init(struct program *p, size_t index)
+{
+    const struct graph *g = p->setup->graph;
+    const struct op *op = &g->ops[index];
+    struct unit *u = &p->units[index];
+    *u = (struct unit){.op = op, .index = index, .program = p, .x = {NO_BUFFER, NO_BUFFER}, .y = NO_BUFFER,
+                       .dx = {NO_BUFFER, NO_BUFFER}, .dy = NO_BUFFER};
+    u->in = p->layouts[op->in[0]];
+    for (int k = 0; k < 2 && op->in[k] >= 0; k++)
+        u->x[k] = p->values[op->in[k]];
+    if (op->out >= 0) {
+        u->out = p->layouts[op->out];
+        u->y = p->values[op->out];
+        u->dy = p->grads[op->out];
+    }
+    for (size_t i = p->plan.n_forward; i < p->plan.n_steps; i++) {
+        const struct step *s = &p->plan.steps[i];
+        for (int k = 0; k < 2 && s->op == (int)index; k++) {
+            u->wanted[k] = s->wanted[k];
+            u->adds[k] = s->adds[k];
+            u->dx[k] = s->wanted[k] ? p->grads[op->in[k]] : NO_BUFFER;
+        }
+    }
+}
+
+/* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one pass. */
+static void fuse(struct program *p)
+{
+    const struct graph *g = p->setup->graph;
+    for (size_t i = 0; i < g->n_ops; i++) {
+        const struct op *add = &g->ops[i];
+        int from = add->kind == OP_ADD ? g->tensors[add->in[0]].producer : -1;
+        if (from < 0 || g->ops[from].kind != OP_BATCHNORM || g->ops[from].relu || g->tensors[add->in[0]].n_uses != 1)
+            continue;
+        p->units[i].fused = &p->units[from];
+        p->units[from].fused = &p->units[i];
+    }
+}
+
+static fault make_units(struct program *p)
+{
+    const struct graph *g = p->setup->graph;
+    p->units = ARENA_NEW(&p->arena, struct unit, g->n_ops);
+    if (!p->units)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < g->n_ops; i++)
+        unit_init(p, i);
+    fuse(p);
+    for (size_t i = 0; i < g->n_ops; i++)
+        if (makers[g->ops[i].kind]->prepare) {
+            fault f = makers[g->ops[i].kind]->prepare(p, &p->units[i]);
+            if (f)
+                return fault_before(f, "layer '%s': ", g->ops[i].name);
+        }
+    return OK;
+}
+
+static void make_jobs(struct program *p)
+{
+    p->n_phases = PHASE_FIRST;
+    buffer_use(p, p->values[0]);
+    job_chunk(p, gather, NULL);
+    for (size_t i = 0; i < p->plan.n_steps; i++) {
+        const struct step *s = &p->plan.steps[i];
+        const struct op_maker *m = makers[p->setup->graph->ops[s->op].kind];
+        if (!s->back)
+            m->forward(p, &p->units[s->op]);
+        else if (m->backward)
+            m->backward(p, &p->units[s->op]);
+    }
+    job_after(p, collect_results, NULL);
+    p->n_phases = p->last_phase + 1;
+}
+
+/* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were added. */
+static fault make_phases(struct program *p)
+{
+    struct job *sorted = ARENA_NEW(&p->arena, struct job, p->n_jobs);
+    p->phases = ARENA_NEW(&p->arena, struct phase, p->n_phases);
+    if (!sorted || !p->phases)
+        return OUT_OF_MEMORY;
+    size_t n = 0;
+    for (int i = 0; i < p->n_phases; i++) {
+        struct phase *phase = &p->phases[i];
+        size_t *starts[] = {&phase->chunk_jobs, &phase->slice_jobs, &phase->after_jobs};
+        for (int kind = JOB_CHUNK; kind <= JOB_AFTER; kind++) {
+            *starts[kind] = n;
+            for (size_t k = 0; k < p->n_jobs; k++)
+                if (p->jobs[k].phase == i && (int)p->jobs[k].kind == kind) {
+                    sorted[n++] = p->jobs[k];
+                    phase->n_tasks += p->jobs[k].n_slices;
+                }
+        }
+        phase->end = n;
+        if (phase->slice_jobs > phase->chunk_jobs)
+            phase->n_tasks += p->n_chunks;
+    }
+    p->jobs = sorted;
+    return OK;
+}
+
+static fault build(struct program *p)
+{
+    const struct graph *g = p->setup->graph;
+    size_t *no_bytes = ARENA_NEW(&p->arena, size_t, g->n_tensors); /* only the steps are asked for */
+    if (!no_bytes)
+        return OUT_OF_MEMORY;
+    TRY(plan_make(g, p->is_learning, no_bytes, no_bytes, &p->arena, &p->plan));
+    TRY(arrange(p));
+    TRY(make_buffers(p));
+    TRY(make_units(p));
+    make_jobs(p);
+    if (!p->is_full)
+        place_buffers(p);
+    if (p->is_full)
+        return OUT_OF_MEMORY;
+    return make_phases(p);
+}
+
+fault program_build(const struct engine_setup *setup, struct onednn *onednn, bool is_learning, size_t batch,
+                    struct program *out)
+{
+    *out = (struct program){.setup = setup,
+                            .onednn = onednn,
+                            .is_learning = is_learning,
+                            .batch = batch,
+                            .number = setup->precision == PRECISION_BF16 ? NUMBER_BF16 : NUMBER_F32};
+    fault f = build(out);
+    if (f)
+        program_release(out);
+    return f;
+}
+
+void program_release(struct program *p)
+{
+    arena_release(&p->arena);
+}
+
+struct run {
+    const struct program *program;
+    const struct phase *phase;
+    struct frame *frame;
+};
+
+static void run_task(void *ctx, size_t piece, int worker)
+{
+    const struct run *r = ctx;
+    const struct program *p = r->program;
+    struct task t = {.program = p, .frame = r->frame, .worker = worker};
+    onednn_threads(1);
+    if (r->phase->slice_jobs > r->phase->chunk_jobs) {
+        if (piece < p->n_chunks) {
+            t.index = piece;
+            t.first = piece * p->chunk;
+            t.n = p->batch - t.first < p->chunk ? p->batch - t.first : p->chunk;
+            for (size_t i = r->phase->chunk_jobs; i < r->phase->slice_jobs; i++)
+                p->jobs[i].run(&t, p->jobs[i].unit);
+            return;
+        }
+        piece -= p->n_chunks;
+    }
+    const struct job *job = &p->jobs[r->phase->slice_jobs];
+    for (; piece >= job->n_slices; job++)
+        piece -= job->n_slices;
+    t.index = piece;
+    t.n = p->batch;
+    job->run(&t, job->unit);
+}
+
+void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
+{
+    for (int i = from; i < p->n_phases; i++) {
+        struct run r = {p, &p->phases[i], f};
+        if (pool)
+            pool_run(pool, r.phase->n_tasks, run_task, &r);
+        else
+            for (size_t piece = 0; piece < r.phase->n_tasks; piece++)
+                run_task(&r, piece, worker);
+        struct task t = {.program = p, .frame = f, .worker = worker, .n = p->batch};
+        for (size_t k = r.phase->after_jobs; k < r.phase->end; k++)
+            p->jobs[k].run(&t, p->jobs[k].unit);
+    }
+}

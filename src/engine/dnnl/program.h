@@ -1,0 +1,185 @@
+/* program.h - a lesson (or an exam) as phases of jobs over chunks of samples.
+ *
+ *   graph -> units (ops with kernels and layouts) -> jobs -> phases -> buffers placed in one memory
+ *
+ * The batch is cut into chunks whose size follows from the graph and the batch alone. Within a phase every chunk goes
+ * its own way through the phase's jobs; where samples meet (statistics of a batchnorm, a linear layer that wants the
+ * whole batch) the phase ends. Jobs of another kind are cut into slices of weights or outputs and run beside the
+ * chunks. Sums over chunks are made in the chunks' order when a phase ends, by whoever runs the program.
+ *
+ * What a task computes depends on its chunk or slice only, so any number of workers gives the same bits.
+ *
+ * A buffer lives from the first phase that uses it to the last; two that never live in one phase may share memory. One
+ * that is used in a single phase, chunk by chunk, exists once for each worker instead: it stays in that core's cache.
+ */
+#ifndef VECHE_ENGINE_DNNL_PROGRAM_H
+#define VECHE_ENGINE_DNNL_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "engine/dnnl/api.h"
+#include "engine/dnnl/layout.h"
+#include "engine/engine.h"
+#include "graph/plan.h"
+
+/* What one run of a program works on. */
+struct frame {
+    char *memory;        /* borrowed: program->n_bytes                                 */
+    char *const *locals; /* borrowed: for each worker program->local_bytes             */
+    const float *params; /* the replica's rows, all borrowed                           */
+    float *grads, *stats;
+    const struct samples *samples;
+    const struct pick *picks;
+    uint64_t seed;
+    size_t counted; /* samples whose loss counts: the first so many */
+    double loss;    /* out: sum over the counted samples            */
+    size_t hits;    /* out                                          */
+};
+
+struct task {
+    const struct program *program;
+    struct frame *frame;
+    int worker;
+    size_t index;    /* of the chunk or slice    */
+    size_t first, n; /* samples, where it is a chunk; the whole batch where it is a slice */
+};
+
+struct unit;
+typedef void job_fn(const struct task *t, const struct unit *u);
+
+enum job_kind {
+    JOB_CHUNK, /* for each chunk of samples, in the order in which they were added */
+    JOB_SLICE, /* beside the chunks, `n_slices` of them                            */
+    JOB_AFTER  /* once, when the phase's tasks are done                            */
+};
+
+struct job {
+    job_fn *run;
+    const struct unit *unit;
+    enum job_kind kind;
+    int phase;
+    size_t n_slices;
+};
+
+struct phase { /* jobs of each kind lie together */
+    size_t chunk_jobs, slice_jobs, after_jobs, end; /* first of each kind in program->jobs */
+    size_t n_tasks;
+};
+
+struct buffer {
+    size_t sample_bytes; /* for each sample; or    */
+    size_t n_bytes;      /* this much altogether   */
+    int first, last;     /* phases; first > last: unused */
+    bool is_local;       /* one for each worker */
+    bool is_whole;       /* used by other than chunk jobs, so never local */
+    size_t at;           /* offset */
+};
+
+#define NO_BUFFER (-1)
+enum { FOREVER = 1 << 30 };
+
+/* One op of the graph as this engine sees it. */
+struct unit {
+    const struct op *op;
+    size_t index;              /* of the op in the graph */
+    const struct program *program;
+    struct layout in, out;     /* both inputs of an add lie alike    */
+    int x[2], y;               /* buffers of values ...              */
+    int dx[2], dy;             /* ... and gradients, or NO_BUFFER    */
+    bool wanted[2], adds[2];   /* as in struct step                  */
+    const struct unit *fused;  /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: the add */
+    void *own;                 /* in the program's arena: what this kind of op needs besides */
+};
+
+struct program {
+    struct arena arena; /* owned: everything but the kernels */
+    const struct engine_setup *setup;
+    struct onednn *onednn; /* borrowed */
+    bool is_learning;
+    size_t batch, chunk, n_chunks;
+    enum format spatial;  /* how channels of tensors with pixels lie */
+    enum number number;   /* of the same                             */
+    struct plan plan;     /* the steps */
+    struct layout *layouts; /* per tensor */
+    struct unit *units;     /* per op     */
+    int *values, *grads;    /* per tensor: buffers, or NO_BUFFER */
+    struct job *jobs;
+    size_t n_jobs, most_jobs;
+    struct phase *phases;
+    int n_phases; /* while building: the current one */
+    int last_phase;
+    bool phase_has_jobs;
+    struct buffer *buffers;
+    size_t n_buffers, most_buffers;
+    int flat;     /* a buffer for each worker: one sample or weight as floats in [c][h][w] order, see flat_reserve */
+    int results;  /* per chunk: struct result */
+    size_t n_bytes, local_bytes;
+    bool is_full; /* memory ran out while building */
+};
+
+struct result {
+    double loss;
+    size_t hits;
+};
+
+/* Phase 0 holds what prepares the parameters (weights in other orders); an exam's pieces share it. */
+enum { PHASE_PREPARE, PHASE_FIRST };
+
+fault program_build(const struct engine_setup *setup, struct onednn *onednn, bool is_learning, size_t batch,
+                    struct program *out);
+void program_release(struct program *p);
+
+/* Its two inner steps: how every tensor lies (arrange.c), and where every buffer does (place.c). */
+fault arrange(struct program *p);
+void place_buffers(struct program *p);
+
+/* Runs phases from `from` on, over the pool, or alone as `worker` when pool is NULL. */
+void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker);
+
+/* For the ops' files, while building. */
+int buffer_add(struct program *p, size_t sample_bytes, size_t n_bytes);
+void buffer_use(struct program *p, int buffer);       /* by a chunk job of this phase               */
+void buffer_use_whole(struct program *p, int buffer); /* by slices or after-jobs of this phase      */
+void buffer_use_next(struct program *p, int buffer);  /* by slices of the phase after this          */
+void job_chunk(struct program *p, job_fn *run, const struct unit *u);
+void job_slices(struct program *p, job_fn *run, const struct unit *u, size_t n_slices);
+void job_slices_next(struct program *p, job_fn *run, const struct unit *u, size_t n_slices); /* in the phase after this */
+void job_after(struct program *p, job_fn *run, const struct unit *u);
+void job_prepare(struct program *p, job_fn *run, const struct unit *u); /* one slice of phase PHASE_PREPARE */
+void phase_end(struct program *p);
+void flat_reserve(struct program *p, size_t n_bytes); /* p->flat is at least so large */
+
+/* A buffer that lives through the whole run: partial sums, coefficients, weights. */
+int buffer_keep(struct program *p, size_t n_bytes);
+
+/* Where a sample's numbers are for this task. */
+static inline void *task_at(const struct task *t, int buffer, size_t sample)
+{
+    const struct buffer *b = &t->program->buffers[buffer];
+    if (b->is_local)
+        return t->frame->locals[t->worker] + b->at + (sample - t->first) * b->sample_bytes;
+    return t->frame->memory + b->at + sample * b->sample_bytes;
+}
+
+static inline void *task_chunk(const struct task *t, int buffer)
+{
+    return task_at(t, buffer, t->first);
+}
+
+/* A buffer without samples. */
+static inline void *task_kept(const struct task *t, int buffer)
+{
+    const struct buffer *b = &t->program->buffers[buffer];
+    return (b->is_local ? t->frame->locals[t->worker] : t->frame->memory) + b->at;
+}
+
+/* Each kind of op: how its unit is set up and which jobs it adds. */
+struct op_maker {
+    fault (*prepare)(struct program *p, struct unit *u);
+    void (*forward)(struct program *p, struct unit *u);
+    void (*backward)(struct program *p, struct unit *u); /* NULL: nothing */
+};
+extern const struct op_maker conv_maker, batchnorm_maker, linear_maker, add_maker, pointwise_maker, maxpool_maker,
+    avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker, reshape_maker, loss_maker;
+
+#endif
