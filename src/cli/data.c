@@ -44,15 +44,13 @@ static void stop_signals(sigset_t *set)
     sigemptyset(set);
     sigaddset(set, SIGINT);
     sigaddset(set, SIGTERM);
-    sigaddset(set, SIGHUP);
 }
 
 static bool is_stopped(void)
 {
-    sigset_t stops, pending;
-    stop_signals(&stops);
+    sigset_t pending;
     sigpending(&pending);
-    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
 }
 
 static void draw_bar(struct display *d, const char *what, uint64_t done, uint64_t total)
