@@ -6,22 +6,14 @@
 #include "engine/host.h"
 
 static const struct op_maker *makers[N_OPS] = {
-    [OP_CONV] = &conv_maker,
-    [OP_BATCHNORM] = &batchnorm_maker,
-    [OP_LINEAR] = &linear_maker,
-    [OP_ADD] = &add_maker,
-    [OP_RELU] = &pointwise_maker,
-    [OP_TANH] = &pointwise_maker,
-    [OP_SIGMOID] = &pointwise_maker,
-    [OP_MAXPOOL] = &maxpool_maker,
-    [OP_AVGPOOL] = &avgpool_maker,
-    [OP_GLOBALPOOL] = &globalpool_maker,
-    [OP_SHORTCUT] = &shortcut_maker,
-    [OP_DROPOUT] = &dropout_maker,
-    [OP_RESHAPE] = &reshape_maker,
-    [OP_CROSS_ENTROPY] = &loss_maker,
-    [OP_MSE] = &loss_maker,
-    [OP_HINGE] = &loss_maker,
+    [OP_CONV] = &conv_maker,         [OP_BATCHNORM] = &batchnorm_maker,
+    [OP_LINEAR] = &linear_maker,     [OP_ADD] = &add_maker,
+    [OP_RELU] = &pointwise_maker,    [OP_TANH] = &pointwise_maker,
+    [OP_SIGMOID] = &pointwise_maker, [OP_MAXPOOL] = &maxpool_maker,
+    [OP_AVGPOOL] = &avgpool_maker,   [OP_GLOBALPOOL] = &globalpool_maker,
+    [OP_SHORTCUT] = &shortcut_maker, [OP_DROPOUT] = &dropout_maker,
+    [OP_RESHAPE] = &reshape_maker,   [OP_CROSS_ENTROPY] = &loss_maker,
+    [OP_MSE] = &loss_maker,          [OP_HINGE] = &loss_maker,
     [OP_LOGISTIC] = &loss_maker,
 };
 
@@ -209,8 +201,13 @@ static void unit_init(struct program *p, size_t index)
     const struct graph *g = p->setup->graph;
     const struct op *op = &g->ops[index];
     struct unit *u = &p->units[index];
-    *u = (struct unit){.op = op, .index = index, .program = p, .x = {NO_BUFFER, NO_BUFFER}, .y = NO_BUFFER,
-                       .dx = {NO_BUFFER, NO_BUFFER}, .dy = NO_BUFFER};
+    *u = (struct unit){.op = op,
+                       .index = index,
+                       .program = p,
+                       .x = {NO_BUFFER, NO_BUFFER},
+                       .y = NO_BUFFER,
+                       .dx = {NO_BUFFER, NO_BUFFER},
+                       .dy = NO_BUFFER};
     u->in = p->layouts[op->in[0]];
     for (int k = 0; k < 2 && op->in[k] >= 0; k++)
         u->x[k] = p->values[op->in[k]];
@@ -229,14 +226,16 @@ static void unit_init(struct program *p, size_t index)
     }
 }
 
-/* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one pass. */
+/* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one
+ * pass. */
 static void fuse(struct program *p)
 {
     const struct graph *g = p->setup->graph;
     for (size_t i = 0; i < g->n_ops; i++) {
         const struct op *add = &g->ops[i];
         int from = add->kind == OP_ADD ? g->tensors[add->in[0]].producer : -1;
-        if (from < 0 || g->ops[from].kind != OP_BATCHNORM || g->ops[from].relu || g->tensors[add->in[0]].n_uses != 1)
+        if (from < 0 || g->ops[from].kind != OP_BATCHNORM || g->ops[from].relu ||
+            g->tensors[add->in[0]].n_uses != 1)
             continue;
         p->units[i].fused = &p->units[from];
         p->units[from].fused = &p->units[i];
@@ -278,7 +277,8 @@ static void make_jobs(struct program *p)
     p->n_phases = p->last_phase + 1;
 }
 
-/* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were added. */
+/* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were
+ * added. */
 static fault make_phases(struct program *p)
 {
     struct job *sorted = ARENA_NEW(&p->arena, struct job, p->n_jobs);
