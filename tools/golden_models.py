@@ -4,11 +4,11 @@
     /usr/bin/python3 tools/golden_models.py > tests/engine/golden_models.h
 
 Parameters, pictures, labels, picks and dropout masks follow from one integer hash (rng_hash in src/base/rng.h), so the
-C test starts from the same bits without any file. Everything is computed twice, in float32 and in float64: the losses
-of both are kept, and how far apart they are says what agreement one may ask of a third program.
+C test starts from the same bits without any file. Everything is computed in float32 and in float64, and again in
+float64 from parameters disturbed by a hundred-thousandth: how far those losses spread says what agreement one may ask
+of another program at all. One undisturbed float32 run does not say it: it may happen to take no kink of a ReLU the
+other way. A case that spreads too far is refused.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch_models import FashionCnn, LeNet, Residual, resnet20
 
 KEY = 20240
 MOST_STEPS = 10
+DISTURBANCE, DISTURBED_RUNS, MOST_SPREAD = 1e-5, 4, 5e-4
 EXAM = 16  # test samples examined after the last step
 
 
@@ -115,8 +116,8 @@ class HashDropout(nn.Module):
 # --- the cases --------------------------------------------------------------------------------------------------------
 
 # resnet20 takes its ten steps under a warm-up (lr (k + 1) / warm-up rounds), as the study does. At 0.1 from the first
-# step it is chaotic: within ten steps PyTorch's own float32 losses leave its float64 ones by more than 0.1, so that
-# nothing could be compared; there the first three steps are kept.
+# step (batch 8) nothing could be compared: disturbed by 1e-6, PyTorch's float64 losses leave each other by 6e-4 in the
+# second step and 1e-2 in the third, and float32 is more than 0.1 from float64 before the tenth.
 
 CIFAR = dict(shape=(3, 32, 32), mean=(0.4914, 0.4822, 0.4465), deviation=(0.2023, 0.1994, 0.2010))
 FASHION = dict(shape=(1, 28, 28), mean=(0.28604,), deviation=(0.35302,))
@@ -168,8 +169,7 @@ def case(id, model, make, data, **rest):
 
 
 CASES = [
-    case("resnet20", "resnet20", resnet20, CIFAR, warmup=1000),
-    case("resnet20_full_rate", "resnet20", resnet20, CIFAR, steps=3),
+    case("resnet20", "resnet20", resnet20, CIFAR, batch=4, warmup=1000),
     case("fashion_cnn", "fashion-cnn", lambda: fashion_cnn(0), FASHION, optim="adam"),
     case("fashion_cnn_dropout", "fashion-cnn", lambda: fashion_cnn(0.25), FASHION, rate=0.25, optim="adam"),
     case("lenet", "lenet", LeNet, FASHION, warmup=20),
@@ -194,10 +194,19 @@ def moved(tensors, before):
     return rows
 
 
-def train(case, dtype):
+def disturb(network, seed):
+    draws = np.random.RandomState(seed)
+    for p in network.parameters():
+        noise = draws.uniform(-DISTURBANCE, DISTURBANCE, tuple(p.shape))
+        p.data *= torch.from_numpy(1 + noise).to(p.dtype)
+
+
+def train(case, dtype, disturbed=None):
     torch.manual_seed(0)
     network = case["make"]().to(dtype)
     set_parameters(network)
+    if disturbed is not None:
+        disturb(network, disturbed)
     before = {n: t.detach().clone() for n, t in list(network.named_parameters()) + statistics(network)}
     optimiser = OPTIMISERS[case["optim"]](network.parameters())
     lr = optimiser.param_groups[0]["lr"]
@@ -244,12 +253,12 @@ def print_rows(kind, case, rows):
     return f"    .{kind} = {case}_{kind},\n    .n_{kind} = {len(rows)},\n"
 
 
-def print_case(case, single, double):
+def print_case(case, single, double, spread):
     name = case["id"]
     listed = lambda xs: ", ".join(f"{x:.9g}" for x in xs)
     gap = furthest(single["losses"], double["losses"])
-    print(f"\n/* {name}: PyTorch's float32 losses lie within {gap:.1e} of its float64 ones,")
-    print(f" * the exam's within {abs(single['exam'] - double['exam']):.1e}. */")
+    print(f"\n/* {name}: PyTorch's losses in float32 lie within {gap:.1e} of those in float64, the exam's within")
+    print(f" * {abs(single['exam'] - double['exam']):.1e}; parameters disturbed by {DISTURBANCE:.0e} spread the losses by {spread:.1e}. */")
     tables = print_rows("params", name, double["params"]) + print_rows("stats", name, double["stats"])
     print(f"static const struct golden golden_{name} = {{")
     print(f'    .model = "{case["model"]}",\n    .optim = "{case["optim"]}",\n    .batch = {case["batch"]},')
@@ -304,12 +313,9 @@ def main():
     for case in CASES:
         single, double = train(case, torch.float32), train(case, torch.float64)
         assert single["hits"] == double["hits"], "a sample lies too near a border to be counted"
-        print_case(case, single, double)
-        for kind in ("params", "stats"):
-            for (name, a, m), (_, b, o) in zip(single[kind], double[kind]):
-                if abs(a - b) > 1e-3 * b or abs(m - o) > 1e-2 * b:
-                    print(f"{case['id']} {name}: moved {a:.6g} in float32, {b:.6g} in float64; {m:.6g} {o:.6g}",
-                          file=sys.stderr)
+        spread = max(furthest(train(case, torch.float64, i)["losses"], double["losses"]) for i in range(DISTURBED_RUNS))
+        assert spread < MOST_SPREAD, f"{case['id']}: the losses spread by {spread}: too far to compare"
+        print_case(case, single, double, spread)
     print("\n#endif")
 
 

@@ -34,24 +34,6 @@ static const void *member_in(const struct field *row, const void *settings)
     return (const char *)settings + row->offset;
 }
 
-struct shown shown(const char *text)
-{
-    struct shown s;
-    size_t n = strlen(text), room = sizeof s.text - 1;
-    bool cut = n > room;
-    if (cut) {
-        n = room - 3;
-        while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) /* never half a character */
-            n--;
-    }
-    memcpy(s.text, text, n);
-    memcpy(s.text + n, cut ? "..." : "", cut ? 4 : 1);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s.text[i] < ' ' || s.text[i] == 0x7F)
-            s.text[i] = '?';
-    return s;
-}
-
 /* Numbers. */
 
 /* The program's own locale may write 0,5; files never do. */
@@ -85,7 +67,7 @@ static fault refuse_leading_zero(const char *text)
     const char *t = text + (*text == '-' || *text == '+');
     if (t[0] == '0' && t[1] >= '0' && t[1] <= '9')
         return FAIL(FAULT_EXPERIMENT, "'%s' begins with a zero, which some read as octal; write it without",
-                    shown(text).text);
+                    text_shown(text).text);
     return OK;
 }
 
@@ -103,17 +85,17 @@ static bool is_infinite_or_nan(const char *text)
 static fault parse_real(const char *text, double *out)
 {
     if (is_infinite_or_nan(text))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is not a finite number", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is not a finite number", text_shown(text).text);
     if (!is_decimal(text, false))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is not a number", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is not a number", text_shown(text).text);
     TRY(refuse_leading_zero(text));
     locale_t own = enter_c_locale();
     double value = strtod(text, NULL);
     uselocale(own);
     if (!isfinite(value))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is too large to be a finite number", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is too large to be a finite number", text_shown(text).text);
     if (value == 0 && strcspn(text, "123456789") < strcspn(text, "eE"))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is too small to be told from zero", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is too small to be told from zero", text_shown(text).text);
     *out = value;
     return OK;
 }
@@ -121,12 +103,12 @@ static fault parse_real(const char *text, double *out)
 static fault parse_int(const char *text, int64_t *out)
 {
     if (!is_decimal(text, true))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is not a whole number", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is not a whole number", text_shown(text).text);
     TRY(refuse_leading_zero(text));
     errno = 0;
     long long value = strtoll(text, NULL, 10);
     if (errno == ERANGE)
-        return FAIL(FAULT_EXPERIMENT, "'%s' does not fit into 64 bits", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' does not fit into 64 bits", text_shown(text).text);
     *out = value;
     return OK;
 }
@@ -154,12 +136,13 @@ static fault check_range(const struct field *row, double value, const char *text
     if (!any && (value < row->min || (value == row->min && row->above_min))) {
         print_real(row->min, bound);
         if (row->above_min)
-            return FAIL(FAULT_EXPERIMENT, "%s is too small: it must be above %s", shown(text).text, bound);
-        return FAIL(FAULT_EXPERIMENT, "%s is below the least allowed, %s", shown(text).text, bound);
+            return FAIL(FAULT_EXPERIMENT, "%s is too small: it must be above %s", text_shown(text).text,
+                        bound);
+        return FAIL(FAULT_EXPERIMENT, "%s is below the least allowed, %s", text_shown(text).text, bound);
     }
     if (row->max > row->min && value > row->max) {
         print_real(row->max, bound);
-        return FAIL(FAULT_EXPERIMENT, "%s is above the most allowed, %s", shown(text).text, bound);
+        return FAIL(FAULT_EXPERIMENT, "%s is above the most allowed, %s", text_shown(text).text, bound);
     }
     return OK;
 }
@@ -187,7 +170,7 @@ static fault read_real(const struct field *row, const char *text, double *out)
 static fault read_flag(const char *text, bool *out)
 {
     if (!text_is(text, "true") && !text_is(text, "false"))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is neither true nor false", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is neither true nor false", text_shown(text).text);
     *out = text_is(text, "true");
     return OK;
 }
@@ -213,9 +196,9 @@ static fault unknown_choice(const struct field *row, const char *text)
         n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", row->choices[i]);
     const char *near = text_nearest(text, choice_at, row->choices);
     if (near)
-        return FAIL(FAULT_EXPERIMENT, "'%s' is not one of %s; did you mean '%s'?", shown(text).text, all,
+        return FAIL(FAULT_EXPERIMENT, "'%s' is not one of %s; did you mean '%s'?", text_shown(text).text, all,
                     near);
-    return FAIL(FAULT_EXPERIMENT, "'%s' is not one of %s", shown(text).text, all);
+    return FAIL(FAULT_EXPERIMENT, "'%s' is not one of %s", text_shown(text).text, all);
 }
 
 static fault read_choice(const struct field *row, const char *text, int *out)
@@ -247,7 +230,7 @@ static fault read_every(const struct field *row, const char *text, struct every 
     if (n == 0 || n >= sizeof number || !unit_of(text + n + strspn(text + n, " "), &every.unit))
         return FAIL(FAULT_EXPERIMENT,
                     "'%s' is not a time such as '1 epoch', '0.5 epochs', '100 rounds' or 'never'",
-                    shown(text).text);
+                    text_shown(text).text);
     memcpy(number, text, n);
     number[n] = '\0';
     TRY(parse_real(number, &every.count));
@@ -255,7 +238,7 @@ static fault read_every(const struct field *row, const char *text, struct every 
         return FAIL(FAULT_EXPERIMENT, "%s is too small: it must be above 0 %s, or 'never'", number,
                     every.unit == EVERY_ROUNDS ? "rounds" : "epochs");
     if (every.unit == EVERY_ROUNDS && every.count != floor(every.count))
-        return FAIL(FAULT_EXPERIMENT, "'%s' is not a whole number of rounds", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is not a whole number of rounds", text_shown(text).text);
     if (every.count > MOST_EVERY)
         return FAIL(FAULT_EXPERIMENT, "%s is above the most allowed, 1000000000", number);
     TRY(check_range(row, every.count, number));
@@ -282,7 +265,7 @@ static fault read_written_list(const struct field *row, const char *text, struct
     if (text[0] != '[')
         return field_read_list(row, &text, 1, arena, settings);
     if (text[length - 1] != ']')
-        return FAIL(FAULT_EXPERIMENT, "'%s' is not a list of numbers", shown(text).text);
+        return FAIL(FAULT_EXPERIMENT, "'%s' is not a list of numbers", text_shown(text).text);
     char *inside = arena_text(arena, text + 1);
     const char **texts = ARENA_NEW(arena, const char *, length);
     if (!inside || !texts)

@@ -69,12 +69,6 @@ bool field_is_unset(const struct field *row, const void *settings);
 /* A text as one would write it in YAML, in quotes where it needs them; NULL when memory is out. */
 const char *field_print_text(const char *text, struct arena *arena);
 
-/* What a user wrote, fit for one line of a sentence: cut where it is long, without control characters. */
-struct shown {
-    char text[64];
-};
-struct shown shown(const char *text);
-
 const char *field_kind_name(enum field_kind k); /* "a whole number", "a number", "true or false", ... */
 
 #endif

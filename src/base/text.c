@@ -41,7 +41,8 @@ static size_t edits(const char *a, const char *b)
     return last[m];
 }
 
-const char *text_nearest(const char *word, const char *(*candidate)(const void *ctx, size_t i), const void *ctx)
+const char *text_nearest(const char *word, const char *(*candidate)(const void *ctx, size_t i),
+                         const void *ctx)
 {
     const char *best = NULL, *c;
     size_t fewest = strlen(word) / 3 + 2;
@@ -53,4 +54,22 @@ const char *text_nearest(const char *word, const char *(*candidate)(const void *
         }
     }
     return best;
+}
+
+struct shown text_shown(const char *text)
+{
+    struct shown s;
+    size_t n = strlen(text), room = sizeof s.text - 1;
+    bool cut = n > room;
+    if (cut) {
+        n = room - 3;
+        while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) /* never half a character */
+            n--;
+    }
+    memcpy(s.text, text, n);
+    memcpy(s.text + n, cut ? "..." : "", cut ? 4 : 1);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s.text[i] < ' ' || s.text[i] == 0x7F)
+            s.text[i] = '?';
+    return s;
 }

@@ -12,4 +12,10 @@ bool text_starts(const char *text, const char *head);
  * i)` gives the i-th, NULL after the last. */
 const char *text_nearest(const char *word, const char *(*candidate)(const void *ctx, size_t i), const void *ctx);
 
+/* What a user wrote, fit for one line of a sentence: cut where it is long, without control characters. */
+struct shown {
+    char text[64];
+};
+struct shown text_shown(const char *text);
+
 #endif

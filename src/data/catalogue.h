@@ -8,8 +8,8 @@
 
 #include "base/fault.h"
 
-/* Called now and then during a fetch with what is done and to be done, in bytes (total 0: not known). Return false to
- * stop the fetch. */
+/* Called now and then with what is done and to be done, in bytes of a fetch or an archive, else in samples or files
+ * (total 0: not known). Return false to stop. */
 typedef bool catalogue_progress(void *ctx, const char *what, uint64_t done, uint64_t total);
 
 struct catalogue_entry {

@@ -170,6 +170,7 @@ fault child_run(const struct child *c, const struct progress *progress)
 {
     struct running r = {0};
     int ends[2];
+    TRY(progress_tell(progress, c->what, 0, c->total));
     if (pipe2(ends, O_CLOEXEC) != 0)
         return FAIL(FAULT_FILE, "%s cannot be run: %s", c->argv[0], strerror(errno));
     r.out = ends[0];

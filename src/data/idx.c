@@ -24,14 +24,14 @@ static uint32_t word_at(const struct source *s, size_t offset)
 static fault idx_head(const struct source *s, size_t n_dims, struct idx *out)
 {
     size_t n_head = WORD * (1 + n_dims), need = 1;
-    if (s->n < n_head)
-        return FAIL(FAULT_DATA, "%s: byte %zu: the file ends within its head of %zu bytes", s->name, s->n,
-                    n_head);
-    uint32_t magic = word_at(s, 0), expected = 0x800 + (uint32_t)n_dims;
+    uint32_t expected = 0x800 + (uint32_t)n_dims, magic = s->n < WORD ? expected : word_at(s, 0);
     if (magic != expected)
         return FAIL(FAULT_DATA,
                     "%s: byte 0: expected the IDX number 0x%08x (bytes in %zu dimensions), found 0x%08x",
                     s->name, expected, n_dims, magic);
+    if (s->n < n_head)
+        return FAIL(FAULT_DATA, "%s: byte %zu: the file ends within its head of %zu bytes", s->name, s->n,
+                    n_head);
     for (size_t i = 0; i < n_dims; i++) {
         out->dims[i] = word_at(s, WORD * (1 + i));
         if (out->dims[i] == 0)

@@ -14,14 +14,14 @@ enum { LISTED = 400 }; /* characters of a list of names in a sentence */
 
 struct rows rows_of(enum section_id id, void *settings)
 {
-    return (struct rows){sections[id].fields, sections[id].n_fields, settings};
+    return (struct rows){section_rows[id].fields, section_rows[id].n_fields, settings};
 }
 
-bool is_name(const char *text)
+bool experiment_is_name(const char *text)
 {
     static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t n = strlen(text);
-    return n > 0 && n <= 100 && *text != '.' && *text != '-' && strspn(text, inner) == n;
+    return n > 0 && n <= 100 && !strchr("._-", *text) && strspn(text, inner) == n;
 }
 
 /* "a, b, c" of the candidates, as far as there is room. */
@@ -66,11 +66,11 @@ static fault unknown_key(const struct node *node, const struct form *form)
         snprintf(of_kind, sizeof of_kind, " of kind %s", form->kind->name);
     const char *in = *path ? " in " : "", *near = text_nearest(node->key, key_at, form);
     if (near)
-        return fail_key(node, "unknown key '%s'%s%s%s; did you mean '%s'?", shown(node->key).text, in, path,
-                        of_kind, near);
+        return fail_key(node, "unknown key '%s'%s%s%s; did you mean '%s'?", text_shown(node->key).text, in,
+                        path, of_kind, near);
     list_names(key_at, form, known);
-    return fail_key(node, "unknown key '%s'%s%s%s; known are: %s", shown(node->key).text, in, path, of_kind,
-                    known);
+    return fail_key(node, "unknown key '%s'%s%s%s; known are: %s", text_shown(node->key).text, in, path,
+                    of_kind, known);
 }
 
 /* Values. */
@@ -83,7 +83,7 @@ static fault wrong_type(const struct node *node, const char *expected)
         return fail_node(node, "a map was written where %s is expected", expected);
     if (node_is_nothing(node))
         return fail_node(node, "nothing was written where %s is expected", expected);
-    return fail_node(node, "'%s'%s was written where %s is expected", shown(node->text).text,
+    return fail_node(node, "'%s'%s was written where %s is expected", text_shown(node->text).text,
                      node->quoted ? " in quotes" : "", expected);
 }
 
@@ -177,11 +177,12 @@ static fault unknown_kind(const struct node *node, const char *name, enum catego
 {
     const char *near = kind_nearest(kinds, name);
     if (near)
-        return fail_node(node, "'%s' is not among the %s; did you mean '%s'?", shown(name).text,
+        return fail_node(node, "'%s' is not among the %s; did you mean '%s'?", text_shown(name).text,
                          category_name(category), near);
     char known[LISTED];
     list_names(kind_at, kinds, known);
-    return fail_node(node, "'%s' is not among the %s: %s", shown(name).text, category_name(category), known);
+    return fail_node(node, "'%s' is not among the %s: %s", text_shown(name).text, category_name(category),
+                     known);
 }
 
 fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,

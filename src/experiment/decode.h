@@ -44,9 +44,8 @@ fault decode_kind(const struct decoder *d, const struct node *node, const char *
 /* The network: a name, or a list of layers (layers.c). */
 fault decode_model(const struct decoder *d, const struct node *node, struct model_settings *out);
 
-/* Whether a text can name a folder or a tensor: letters, digits, '.', '_', '-', the first one no '.' or '-'.
- */
-bool is_name(const char *text);
+/* Whether a text can name a folder or a tensor; NAME_RULE says which can. */
+bool experiment_is_name(const char *text);
 #define NAME_RULE "a name is made of letters, digits, '.', '_' and '-', and begins with a letter or digit"
 
 #endif

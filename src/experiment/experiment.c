@@ -74,7 +74,7 @@ static char *name_of_file(const char *source, struct arena *arena)
     if (strlen(name) > 100)
         name[100] = '\0';
     for (char *c = name; *c; c++)
-        if (!is_name((const char[]){'a', *c, '\0'}))
+        if (!experiment_is_name((const char[]){'a', *c, '\0'}))
             *c = '-';
     name += strspn(name, ".-");
     return *name ? name : arena_text(arena, "experiment");
@@ -85,9 +85,9 @@ static fault decode_top(const struct decoder *d, struct experiment *e)
     static const char *const others[] = {"data",  "model",  "optim",    "strategy", "world",
                                          "train", "engine", "machines", NULL};
     TRY(decode_map(d, d->top, &(struct form){.rows = {rows_of(SECTION_TOP, e)}, .others = others}, d->top));
-    if (e->name && !is_name(e->name))
+    if (e->name && !experiment_is_name(e->name))
         return fail_node(node_find(d->top, "name"), "'%s' cannot name a run's folder: " NAME_RULE,
-                         shown(e->name).text);
+                         text_shown(e->name).text);
     if (!e->name)
         e->name = name_of_file(e->source, &e->arena);
     return e->name ? OK : OUT_OF_MEMORY;

@@ -26,9 +26,9 @@ static fault decode_layer_settings(const struct decoder *d, const struct node *n
     else if (body)
         body = node_find(settings, "layers");
     TRY(decode_map(d, settings, &form, node));
-    if (layer->name && !is_name(layer->name))
+    if (layer->name && !experiment_is_name(layer->name))
         return fail_node(node_find(settings, "name"), "'%s' cannot be a layer's name: " NAME_RULE,
-                         shown(layer->name).text);
+                         text_shown(layer->name).text);
     if (!kind->holds_layers)
         return OK;
     if (!body)

@@ -44,8 +44,8 @@ static fault open_value(const struct override *o, struct node *node)
     become_empty_map(node);
     if (node_is_nothing(&was))
         return OK;
-    if (in_list && !is_key(was.text))
-        return fail_at(o->place, "'%s' cannot take settings", shown(was.text).text);
+    if (in_list && !tree_is_key(was.text))
+        return fail_at(o->place, "'%s' cannot take settings", text_shown(was.text).text);
     TRY(new_child(o, node, in_list ? NODE_MAP : NODE_VALUE, in_list ? was.text : "kind", &inner));
     inner->place = inner->key_place = was.place;
     if (!in_list) {
@@ -65,7 +65,7 @@ static fault item_of(const struct override *o, struct node *list, const char *pa
     size_t i = digits < 9 ? (size_t)atol(part) : list->n;
     if (i >= list->n)
         return fail_at(o->place, "%s has %zu items, numbered from 0; there is no item %s", path, list->n,
-                       shown(part).text);
+                       text_shown(part).text);
     for (*out = list->first; i > 0; i--)
         *out = (*out)->next;
     return OK;
@@ -82,9 +82,9 @@ static fault step_into(const struct override *o, struct node *node, const char *
     for (*out = node->first; *out; *out = (*out)->next)
         if (text_is((*out)->key, part))
             return OK;
-    if (!is_key(part))
+    if (!tree_is_key(part))
         return fail_at(o->place, "'%s' cannot be a key: keys are words of letters, digits, '-' and '_'",
-                       shown(part).text);
+                       text_shown(part).text);
     TRY(new_child(o, node, NODE_VALUE, part, out));
     (*out)->text = ""; /* nothing yet: becomes a map when stepped into, or what the override says */
     return OK;
@@ -105,7 +105,7 @@ static void replace(struct node *node, const struct node *from)
 
 fault tree_override(struct node *root, const char *assignment, struct arena *arena)
 {
-    char *source = arena_printf(arena, "command line: %s", shown(assignment).text);
+    char *source = arena_printf(arena, "command line: %s", text_shown(assignment).text);
     char *path = arena_text(arena, assignment);
     if (!source || !path)
         return OUT_OF_MEMORY;

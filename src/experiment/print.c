@@ -33,7 +33,7 @@ static void put_rows(struct printer *p, int indent, const struct field *fields, 
 
 static void put_section(struct printer *p, int indent, enum section_id id, const void *settings)
 {
-    put_rows(p, indent, sections[id].fields, sections[id].n_fields, settings);
+    put_rows(p, indent, section_rows[id].fields, section_rows[id].n_fields, settings);
 }
 
 static void put_kind(struct printer *p, int indent, const char *key, const struct choice *c)

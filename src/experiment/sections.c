@@ -79,7 +79,7 @@ static const struct field layer_rows[] = {
 #undef AT
 
 #define ROWS(rows) rows, sizeof rows / sizeof *rows
-const struct section sections[N_SECTIONS] = {
+const struct section section_rows[N_SECTIONS] = {
     [SECTION_TOP] = {"experiment", "at the top of the file", ROWS(top_rows)},
     [SECTION_DATA] = {"data", "what is learnt from; beside `set`", ROWS(data_rows)},
     [SECTION_LAYER] = {"model", "every layer of a list may take these", ROWS(layer_rows)},
@@ -94,5 +94,5 @@ const struct section sections[N_SECTIONS] = {
 const struct section *experiment_sections(size_t *n)
 {
     *n = N_SECTIONS;
-    return sections;
+    return section_rows;
 }

@@ -17,6 +17,6 @@ enum section_id {
     N_SECTIONS
 };
 
-extern const struct section sections[N_SECTIONS];
+extern const struct section section_rows[N_SECTIONS];
 
 #endif

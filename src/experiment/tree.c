@@ -125,7 +125,7 @@ static fault new_node(struct reader *r, const struct token *token, struct node *
     return OK;
 }
 
-bool is_key(const char *text)
+bool tree_is_key(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     return *text && strchr(letters, *text) &&
@@ -138,9 +138,9 @@ static fault check_key(const struct node *map, const struct token *key)
     if (key->type != YAML_SCALAR_EVENT)
         return fail_at(key->place, "a %s cannot be a key",
                        key->type == YAML_MAPPING_START_EVENT ? "map" : "list");
-    if (!is_key(key->text))
+    if (!tree_is_key(key->text))
         return fail_at(key->place, "'%s' cannot be a key: keys are words of letters, digits, '-' and '_'",
-                       shown(key->text).text);
+                       text_shown(key->text).text);
     const struct node *twin = node_find(map, key->text);
     if (twin) {
         struct node second = *twin;

@@ -46,9 +46,9 @@ fault tree_read_at(const char *text, size_t n_bytes, struct place place, struct 
  * list, {value: {}}. The value is YAML. */
 fault tree_override(struct node *root, const char *assignment, struct arena *arena);
 
-const struct node *node_find(const struct node *map, const char *key); /* NULL when it is not there */
-bool node_is_nothing(const struct node *node);                         /* `key:` or `key: ~`        */
-bool is_key(const char *text);                                         /* letters, digits, '-', '_' */
+const struct node *node_find(const struct node *map, const char *key); /* NULL when it is not there  */
+bool node_is_nothing(const struct node *node);                         /* `key:` or `key: ~`         */
+bool tree_is_key(const char *text);                                    /* letters, digits, '-', '_' */
 void node_append(struct node *parent, struct node *child);
 
 /* The keys from the top to the node: "optim.schedule.kind", "model.2.conv"; empty for the top itself. */

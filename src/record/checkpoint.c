@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/events.h"
+#include "record/inside.h"
 #include "record/file.h"
 
 #define HEAD "checkpoint-"

@@ -3,7 +3,7 @@
  * Invariant: the file is a sequence of whole lines. A line that could not be written whole is cut off again,
  * at once when the disk is full, at the next opening after a crash.
  */
-#include "record/events.h"
+#include "record/inside.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/events.h"
+#include "record/inside.h"
 #include "record/file.h"
 
 enum { NAMES_TRIED = 10000 };

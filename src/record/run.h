@@ -2,7 +2,7 @@
  *
  *   experiment.yaml            resolved, with version, seed and machine in comments at its head
  *   events.jsonl               one object per evaluation and per fault
- *   checkpoint-ROUND.safetensors   the last few
+ *   checkpoint-ROUND.safetensors   the last few; ROUND has eight digits or more
  *   model.safetensors          at the end: the network alone, PyTorch's names
  *   summary.json               at the end
  *   lock                       held (flock) while a process works in the folder

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "record/events.h"
+#include "record/inside.h"
 #include "record/file.h"
 
 struct spread spread_of(const double *values, size_t n)

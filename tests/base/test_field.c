@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/text.h"
 
 static const char *const colours[] = {"red", "green", "blue", NULL};
 
@@ -28,13 +29,14 @@ struct settings {
 };
 
 static const struct field rows[] = {
-    [FIELD_INT] = {"whole", FIELD_INT, offsetof(struct settings, whole), "7"},
-    [FIELD_REAL] = {"real", FIELD_REAL, offsetof(struct settings, real), "0.25"},
-    [FIELD_FLAG] = {"flag", FIELD_FLAG, offsetof(struct settings, flag), "true"},
-    [FIELD_TEXT] = {"text", FIELD_TEXT, offsetof(struct settings, text), "hello"},
-    [FIELD_CHOICE] = {"colour", FIELD_CHOICE, offsetof(struct settings, colour), "green", .choices = colours},
-    [FIELD_EVERY] = {"every", FIELD_EVERY, offsetof(struct settings, every), "2 epochs"},
-    [FIELD_REALS] = {"reals", FIELD_REALS, offsetof(struct settings, reals), "[1, 2.5, -3]"},
+    [FIELD_INT] = {"whole", FIELD_INT, offsetof(struct settings, whole), .fallback = "7"},
+    [FIELD_REAL] = {"real", FIELD_REAL, offsetof(struct settings, real), .fallback = "0.25"},
+    [FIELD_FLAG] = {"flag", FIELD_FLAG, offsetof(struct settings, flag), .fallback = "true"},
+    [FIELD_TEXT] = {"text", FIELD_TEXT, offsetof(struct settings, text), .fallback = "hello"},
+    [FIELD_CHOICE] = {"colour", FIELD_CHOICE, offsetof(struct settings, colour), .fallback = "green",
+                      .choices = colours},
+    [FIELD_EVERY] = {"every", FIELD_EVERY, offsetof(struct settings, every), .fallback = "2 epochs"},
+    [FIELD_REALS] = {"reals", FIELD_REALS, offsetof(struct settings, reals), .fallback = "[1, 2.5, -3]"},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -136,7 +138,7 @@ static void what_is_no_plain_whole_number_is_refused(void **state)
                                       "-",    "true", "~",     "nan",   "inf", "1\n", "\xD9\xA1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char sentence[100];
-        snprintf(sentence, sizeof sentence, "'%s' is not a whole number", shown(bad[i]).text);
+        snprintf(sentence, sizeof sentence, "'%s' is not a whole number", text_shown(bad[i]).text);
         refuses(&rows[FIELD_INT], bad[i], sentence);
     }
     refuses(&rows[FIELD_INT], "010", "'010' begins with a zero, which some read as octal; write it without");
@@ -502,26 +504,6 @@ static void a_locale_with_a_decimal_comma_changes_nothing(void **state)
     setlocale(LC_ALL, "C");
 }
 
-static void what_is_shown_is_short_and_on_one_line(void **state)
-{
-    (void)state;
-    assert_string_equal(shown("as it is").text, "as it is");
-    assert_string_equal(shown("a\nb\x01").text, "a?b?");
-    char longest[300];
-    memset(longest, 'x', sizeof longest);
-    longest[299] = '\0';
-    assert_int_equal(strlen(shown(longest).text), 63);
-    assert_string_equal(shown(longest).text + 58, "xx...");
-    for (size_t i = 0; i < 149; i++) /* letters of two bytes: the cut may not go through one */
-        memcpy(longest + 2 * i, "\xD0\xB6", 2);
-    longest[298] = '\0';
-    struct shown s = shown(longest);
-    size_t n = strlen(s.text);
-    assert_true(n > 55);
-    assert_string_equal(s.text + n - 3, "...");
-    assert_int_equal((n - 3) % 2, 0);
-}
-
 static void every_kind_has_a_name_for_people(void **state)
 {
     (void)state;
@@ -555,7 +537,6 @@ int main(void)
         cmocka_unit_test(texts_are_quoted_only_where_they_must_be),
         cmocka_unit_test(an_optional_member_at_zero_is_unset),
         cmocka_unit_test(a_locale_with_a_decimal_comma_changes_nothing),
-        cmocka_unit_test(what_is_shown_is_short_and_on_one_line),
         cmocka_unit_test(every_kind_has_a_name_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

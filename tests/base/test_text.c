@@ -83,6 +83,26 @@ static void words_of_any_length_are_safe(void **state)
     assert_string_equal(text_nearest(longest, word_at, self), longest);
 }
 
+static void what_is_shown_is_short_and_on_one_line(void **state)
+{
+    (void)state;
+    assert_string_equal(text_shown("as it is").text, "as it is");
+    assert_string_equal(text_shown("a\nb\x01").text, "a?b?");
+    char longest[300];
+    memset(longest, 'x', sizeof longest);
+    longest[299] = '\0';
+    assert_int_equal(strlen(text_shown(longest).text), 63);
+    assert_string_equal(text_shown(longest).text + 58, "xx...");
+    for (size_t i = 0; i < 149; i++) /* letters of two bytes: the cut may not go through one */
+        memcpy(longest + 2 * i, "\xD0\xB6", 2);
+    longest[298] = '\0';
+    struct shown s = text_shown(longest);
+    size_t n = strlen(s.text);
+    assert_true(n > 55);
+    assert_string_equal(s.text + n - 3, "...");
+    assert_int_equal((n - 3) % 2, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +111,7 @@ int main(void)
         cmocka_unit_test(nothing_is_offered_where_nothing_is_near),
         cmocka_unit_test(the_nearest_of_several_wins),
         cmocka_unit_test(words_of_any_length_are_safe),
+        cmocka_unit_test(what_is_shown_is_short_and_on_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

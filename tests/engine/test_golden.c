@@ -18,7 +18,7 @@
 
 enum { CLASSES = 10, DROPOUT_SEED = 1000 };
 
-/* What two float32 programs may differ in, PyTorch and itself in float64 included: see golden_models.h. */
+/* What two right programs may differ in: golden_models.h says how far PyTorch itself spreads. */
 static const double most_off_loss = 1e-3, most_off_exam = 3e-3, most_off_way = 0.05;
 
 struct trial {
@@ -161,8 +161,8 @@ static const struct kind *row_named(const struct kinds *kinds, const char *name)
 
 static struct optim_settings choose_optim(const struct golden *golden)
 {
-    static struct sgd_settings sgd = {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4};
-    static struct adam_settings adam = {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    static const struct sgd_settings sgd = {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4};
+    static const struct adam_settings adam = {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     void *settings = text_is(golden->optim, "sgd") ? (void *)&sgd : (void *)&adam;
     return (struct optim_settings){
         .kind = {.kind = row_named(&optim_kinds, golden->optim), .settings = settings}};
@@ -282,7 +282,7 @@ static void the_steps_go_as_in_pytorch(void **state)
 #define TRIALS(kind)                                                                                         \
     TRIAL(kind, mlp), TRIAL(kind, lenet), TRIAL(kind, mixed_mse), TRIAL(kind, mixed_hinge),                  \
         TRIAL(kind, mixed_logistic), TRIAL(kind, fashion_cnn), TRIAL(kind, fashion_cnn_dropout),             \
-        TRIAL(kind, resnet20), TRIAL(kind, resnet20_full_rate)
+        TRIAL(kind, resnet20)
 
 int main(void)
 {

@@ -218,7 +218,7 @@ static void the_data_gradient_is_the_adjoint(void **state)
         convolve_plainly(&t);
         float *dy = blocked_y(&t, t.dy), *dx = take(n_x(&t), sizeof *dx);
         winograd_weights_backward(&t.s, t.flat, t.u);
-        winograd_backward_data(&t.s, dy, t.u, dx, t.scratch);
+        winograd_backward_data(&t.s, NULL, dy, t.u, dx, NULL, t.scratch);
         assert_close(blocked_error(dx, t.dx, n_x(&t), t.s.c, t.s.h * t.s.w), "dx", &t.s);
         free(dy);
         free(dx);
@@ -235,7 +235,7 @@ static void the_weight_gradient_is_written_flat(void **state)
         convolve_plainly(&t);
         float *x = blocked_x(&t, t.x), *dy = blocked_y(&t, t.dy), *dw = take(n_w(&t), sizeof *dw);
         memset(dw, 0xff, n_w(&t) * sizeof *dw); /* what was there must not matter */
-        winograd_backward_weights(&t.s, NULL, x, dy, false, dw, t.scratch);
+        winograd_backward_weights(&t.s, NULL, x, NULL, dy, false, dw, t.scratch);
         assert_close(flat_error(dw, t.dw, n_w(&t)), "dw", &t.s);
         free(x);
         free(dy);
@@ -253,7 +253,7 @@ static void a_weight_gradient_may_be_added_to_another(void **state)
     float *x = blocked_x(&t, t.x), *dy = blocked_y(&t, t.dy), *dw = to_floats(t.w, n_w(&t));
     for (size_t i = 0; i < n_w(&t); i++)
         t.dw[i] += t.w[i];
-    winograd_backward_weights(&t.s, NULL, x, dy, true, dw, t.scratch);
+    winograd_backward_weights(&t.s, NULL, x, NULL, dy, true, dw, t.scratch);
     assert_close(flat_error(dw, t.dw, n_w(&t)), "dw", &t.s);
     free(x);
     free(dy);
@@ -273,13 +273,13 @@ static void a_batchnorm_may_be_applied_while_the_input_is_loaded(void **state)
         t.x = a;
         convolve_plainly(&t);
         t.x = x;
-        struct winograd_affine affine = {scale, shift};
+        struct winograd_load load = {.scale = scale, .shift = shift};
         float *y = take(n_y(&t), sizeof *y), *dw = take(n_w(&t), sizeof *dw);
         winograd_weights_forward(&t.s, t.flat, t.u);
-        winograd_forward(&t.s, &affine, raw, t.u, y, NULL, t.scratch);
+        winograd_forward(&t.s, &load, raw, t.u, y, NULL, t.scratch);
         assert_close(blocked_error(y, t.y, n_y(&t), t.s.k, t.out_h * t.out_w), "y of the activated input",
                      &t.s);
-        winograd_backward_weights(&t.s, &affine, raw, dy, false, dw, t.scratch);
+        winograd_backward_weights(&t.s, &load, raw, NULL, dy, false, dw, t.scratch);
         assert_close(flat_error(dw, t.dw, n_w(&t)), "dw of the activated input", &t.s);
         void *all[] = {raw, dy, scale, shift, a, y, dw};
         for (size_t j = 0; j < sizeof all / sizeof all[0]; j++)
@@ -298,10 +298,10 @@ static void the_sums_a_batchnorm_needs_are_added_up_on_the_way(void **state)
         double *sum = take(t.s.k, sizeof *sum), *squares = take(t.s.k, sizeof *squares);
         for (size_t k = 0; k < t.s.k; k++)
             sum[k] = squares[k] = 1000; /* added to, not overwritten */
-        struct winograd_sums sums = {sum, squares};
+        struct winograd_store store = {.sum = sum, .products = squares};
         float *x = blocked_x(&t, t.x), *y = take(n_y(&t), sizeof *y);
         winograd_weights_forward(&t.s, t.flat, t.u);
-        winograd_forward(&t.s, NULL, x, t.u, y, &sums, t.scratch);
+        winograd_forward(&t.s, NULL, x, t.u, y, &store, t.scratch);
         assert_close(blocked_error(y, t.y, n_y(&t), t.s.k, t.out_h * t.out_w), "y beside its sums", &t.s);
         for (size_t j = 0; j < n_y(&t); j++) {
             size_t k = j / (t.out_h * t.out_w) % t.s.k;
@@ -348,9 +348,9 @@ static void the_same_call_gives_the_same_bits_whatever_the_scratch_held(void **s
     trial_init(&t, &CASES[6], 700);
     float *x = blocked_x(&t, t.x), *dy = blocked_y(&t, t.dy);
     float *first = take(n_w(&t), sizeof(float)), *again = take(n_w(&t), sizeof(float));
-    winograd_backward_weights(&t.s, NULL, x, dy, false, first, t.scratch);
+    winograd_backward_weights(&t.s, NULL, x, NULL, dy, false, first, t.scratch);
     memset(t.scratch, 0xff, winograd_scratch_bytes(&t.s)); /* not-a-numbers */
-    winograd_backward_weights(&t.s, NULL, x, dy, false, again, t.scratch);
+    winograd_backward_weights(&t.s, NULL, x, NULL, dy, false, again, t.scratch);
     assert_memory_equal(first, again, n_w(&t) * sizeof(float));
     free(x);
     free(dy);

@@ -13,35 +13,30 @@
 #include "base/arena.h"
 #include "engine/dnnl/winograd_tiles.h"
 
-enum { SLOTS = POSITIONS + 1, ROWS = 8 };
+enum {
+    GROUP = 32,                     /* tiles transformed together                                         */
+    SLOT = (GROUP + 1) * LANES,     /* floats: an odd number of cache lines, so that slots share no sets  */
+    BLOCK = (POSITIONS + 1) * SLOT, /* the slots of one channel block                                    */
+    ROWS = 8,                       /* tiles multiplied at once                                           */
+};
 
 /* One direction of the convolution: what is read, what is written. */
 struct direction {
-    size_t n, c, h, w; /* in  */
+    size_t n, c, h, w;
     size_t k, out_h, out_w;
     ptrdiff_t pad;
-    size_t group;  /* tiles transformed together   */
-    size_t stride; /* floats from slot to slot      */
 };
-
-#ifndef GROUP
-static size_t group_for(size_t c, size_t k)
-{
-    size_t widest = c > k ? c : k;
-    return widest >= 64 ? 32 : widest >= 32 ? 32 : 16;
-}
-#define GROUP group_for
-#endif
 
 static struct direction direction_of(size_t n, size_t c, size_t h, size_t w, size_t k, size_t pad)
 {
-    struct direction d = {.n = n, .c = c, .h = h, .w = w, .k = k, .pad = (ptrdiff_t)pad};
-    d.out_h = h + 2 * pad - 2;
-    d.out_w = w + 2 * pad - 2;
-    d.group = GROUP(c, k);
-    /* An odd number of cache lines, so that a tile's 36 positions do not fall into the same few sets. */
-    d.stride = (d.group * (c > k ? c : k) / LANES | 1) * LANES;
-    return d;
+    return (struct direction){.n = n,
+                              .c = c,
+                              .h = h,
+                              .w = w,
+                              .k = k,
+                              .out_h = h + 2 * pad - 2,
+                              .out_w = w + 2 * pad - 2,
+                              .pad = (ptrdiff_t)pad};
 }
 
 static struct direction forward_of(const struct winograd *s)
@@ -65,10 +60,9 @@ size_t winograd_weights_bytes(const struct winograd *s)
     return POSITIONS * position_stride(s->c, s->k) * sizeof(float);
 }
 
-size_t winograd_forward_scratch(const struct winograd *s)
+size_t winograd_convolve_bytes(const struct winograd *s)
 {
-    struct direction d = forward_of(s);
-    return SLOTS * d.stride * sizeof(float);
+    return (s->c > s->k ? s->c : s->k) / LANES * BLOCK * sizeof(float);
 }
 
 /* Vectors of output channels multiplied at once; the transformed weights lie [position][k / these][c][these].
@@ -125,44 +119,45 @@ void winograd_weights_backward(const struct winograd *s, const float *weights, f
     transform_weights(s->k, s->c, weights, s->c * 9, 9, true, u);
 }
 
-static struct tile transform_inputs(const struct direction *d, const struct winograd_affine *affine,
-                                    const float *x, struct tile at, size_t n_tiles, float *v)
+static struct tile transform_inputs(const struct direction *d, const struct image *x, struct tile at,
+                                    size_t n_tiles, float *v)
 {
-    size_t plane = d->h * d->w * LANES;
-    for (size_t t = 0; t < n_tiles; t++, at = next_tile(at, d->out_h, d->out_w))
-        for (size_t cb = 0; cb < d->c / LANES; cb++) {
-            struct window win = window_at(x + (at.sample * d->c / LANES + cb) * plane, d->h, d->w,
-                                          (ptrdiff_t)at.y - d->pad, (ptrdiff_t)at.x - d->pad, WINDOW);
-            float *to = v + (cb * d->group + t) * LANES;
-            if (affine) {
-                struct affine_lanes a = {_mm512_loadu_ps(affine->scale + cb * LANES),
-                                         _mm512_loadu_ps(affine->shift + cb * LANES)};
-                input_tile(&win, true, &a, to, d->stride);
-            } else {
-                input_tile(&win, false, NULL, to, d->stride);
-            }
+    enum loading loading = loading_of(x->load);
+    for (size_t t = 0; t < n_tiles; t++, v += LANES, at = next_tile(at, d->out_h, d->out_w)) {
+        struct window win = window_at(d->h, d->w, (ptrdiff_t)at.y - d->pad, (ptrdiff_t)at.x - d->pad, WINDOW);
+        switch (loading) {
+        case RAW:
+            input_blocks(RAW, x, &win, at.sample, v, SLOT, BLOCK);
+            break;
+        case RELU:
+            input_blocks(RELU, x, &win, at.sample, v, SLOT, BLOCK);
+            break;
+        case PAIR:
+            input_blocks(PAIR, x, &win, at.sample, v, SLOT, BLOCK);
+            break;
         }
+    }
     return at;
 }
 
 /* `rows` tiles by `vectors` x 16 output channels of one position: sums stay in registers. */
-ALWAYS_INLINE void multiply_block(const int rows, const int vectors, const struct direction *d,
-                                  const float *v, const float *u, float *m)
+ALWAYS_INLINE void multiply_block(const int rows, const int vectors, size_t c, const float *v, const float *u,
+                                  float *m)
 {
     __m512 sum[ROWS * 2];
     UNROLL
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = _mm512_setzero_ps();
-    for (size_t cb = 0; cb < d->c / LANES; cb++, v += d->group * LANES, u += vectors * LANES * LANES) {
+    for (size_t cb = 0; cb < c / LANES; cb++, v += BLOCK, u += vectors * LANES * LANES) {
         UNROLL
-        for (int c = 0; c < LANES; c++) {
+        for (int i = 0; i < LANES; i++) {
             UNROLL
             for (int r = 0; r < rows; r++) {
-                __m512 value = _mm512_set1_ps(v[r * LANES + c]);
+                __m512 value = _mm512_set1_ps(v[r * LANES + i]);
                 UNROLL
                 for (int j = 0; j < vectors; j++)
                     sum[r * vectors + j] = _mm512_fmadd_ps(
-                        value, _mm512_load_ps(u + (c * vectors + j) * LANES), sum[r * vectors + j]);
+                        value, _mm512_load_ps(u + (i * vectors + j) * LANES), sum[r * vectors + j]);
             }
         }
     }
@@ -170,20 +165,20 @@ ALWAYS_INLINE void multiply_block(const int rows, const int vectors, const struc
     for (int r = 0; r < rows; r++) {
         UNROLL
         for (int j = 0; j < vectors; j++)
-            _mm512_store_ps(m + ((size_t)j * d->group + (size_t)r) * LANES, sum[r * vectors + j]);
+            _mm512_store_ps(m + j * BLOCK + r * LANES, sum[r * vectors + j]);
     }
 }
 
-ALWAYS_INLINE void multiply_rows(const int vectors, const struct direction *d, size_t n_tiles, const float *v,
-                                 const float *u, float *m)
+ALWAYS_INLINE void multiply_rows(const int vectors, size_t n_tiles, size_t c, const float *v, const float *u,
+                                 float *m)
 {
     size_t t = 0;
     for (; t + ROWS <= n_tiles; t += ROWS)
-        multiply_block(ROWS, vectors, d, v + t * LANES, u, m + t * LANES);
+        multiply_block(ROWS, vectors, c, v + t * LANES, u, m + t * LANES);
     for (; t + 3 <= n_tiles; t += 3)
-        multiply_block(3, vectors, d, v + t * LANES, u, m + t * LANES);
+        multiply_block(3, vectors, c, v + t * LANES, u, m + t * LANES);
     for (; t < n_tiles; t++)
-        multiply_block(1, vectors, d, v + t * LANES, u, m + t * LANES);
+        multiply_block(1, vectors, c, v + t * LANES, u, m + t * LANES);
 }
 
 static void multiply_position(const struct direction *d, size_t n_tiles, const float *v, const float *u,
@@ -192,15 +187,43 @@ static void multiply_position(const struct direction *d, size_t n_tiles, const f
     size_t vectors = vectors_of(d->k);
     for (size_t kb = 0; kb < d->k / LANES; kb += vectors) {
         if (vectors == 2)
-            multiply_rows(2, d, n_tiles, v, u + kb * LANES * d->c, m + kb * d->group * LANES);
+            multiply_rows(2, n_tiles, d->c, v, u + kb * LANES * d->c, m + kb * BLOCK);
         else
-            multiply_rows(1, d, n_tiles, v, u + kb * LANES * d->c, m + kb * d->group * LANES);
+            multiply_rows(1, n_tiles, d->c, v, u + kb * LANES * d->c, m + kb * BLOCK);
     }
 }
 
-/* A' M A of one tile and channel block into the image, leaving out what hangs over its edges. */
-ALWAYS_INLINE void output_tile(const float *m, size_t stride, float *y, size_t w, size_t rows, size_t columns,
-                               bool gather, __m512 *sum, __m512 *squares)
+/* How results are stored: as they are, with the sums of winograd_store, or with all it can ask for. */
+enum storing { BARE, SUMMED, ALL };
+
+/* One channel block of the result: sums gathered so far, and where the images of winograd_store are read. */
+struct sink {
+    const struct winograd_store *store;
+    float *y;
+    size_t w;
+    __m512 sum, products, gate_scale, gate_shift;
+};
+
+ALWAYS_INLINE void sink_store(enum storing storing, struct sink *sink, size_t at, __m512 value)
+{
+    const struct winograd_store *store = sink->store;
+    if (storing == ALL && store->add)
+        value = _mm512_add_ps(value, _mm512_load_ps(store->add + at));
+    if (storing == ALL && store->gate) {
+        __m512 gate = _mm512_fmadd_ps(_mm512_load_ps(store->gate + at), sink->gate_scale, sink->gate_shift);
+        value = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(gate, _mm512_setzero_ps(), _CMP_GT_OQ), value);
+    }
+    _mm512_store_ps(sink->y + at, value);
+    if (storing == SUMMED || (storing == ALL && store->sum)) {
+        __m512 times = storing == ALL && store->times ? _mm512_load_ps(store->times + at) : value;
+        sink->sum = _mm512_add_ps(sink->sum, value);
+        sink->products = _mm512_fmadd_ps(value, times, sink->products);
+    }
+}
+
+/* A' M A of one tile and channel block, leaving out what hangs over the image's edges. */
+ALWAYS_INLINE void output_tile(enum storing storing, const float *m, struct sink *sink, size_t at,
+                               size_t rows, size_t columns)
 {
     __m512 half[WINDOW][4];
     UNROLL
@@ -208,22 +231,32 @@ ALWAYS_INLINE void output_tile(const float *m, size_t stride, float *y, size_t w
         __m512 column[6];
         UNROLL
         for (int i = 0; i < WINDOW; i++)
-            column[i] = _mm512_load_ps(m + (size_t)(6 * i + j) * stride);
-        output_line(column[0], column[1], column[2], column[3], column[4], column[5], half[j]);
+            column[i] = _mm512_load_ps(m + (6 * i + j) * SLOT);
+        output_line(column, half[j]);
     }
     UNROLL
-    for (size_t i = 0; i < 4; i++) {
-        __m512 line[4];
-        output_line(half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i], line);
+    for (size_t i = 0; i < TILE; i++) {
+        __m512 row[6] = {half[0][i], half[1][i], half[2][i], half[3][i], half[4][i], half[5][i]}, y[4];
+        output_line(row, y);
         UNROLL
-        for (size_t j = 0; j < 4; j++)
-            if (i < rows && j < columns) {
-                _mm512_store_ps(y + (i * w + j) * LANES, line[j]);
-                if (gather) {
-                    *sum = _mm512_add_ps(*sum, line[j]);
-                    *squares = _mm512_fmadd_ps(line[j], line[j], *squares);
-                }
-            }
+        for (size_t j = 0; j < TILE; j++)
+            if (i < rows && j < columns)
+                sink_store(storing, sink, at + (i * sink->w + j) * LANES, y[j]);
+    }
+}
+
+/* Whole tiles, nearly all there are, are stored without asking at every pixel. */
+ALWAYS_INLINE void output_block(enum storing storing, const struct direction *d, struct tile at,
+                                size_t n_tiles, size_t k, const float *m, struct sink *sink)
+{
+    for (size_t t = 0; t < n_tiles; t++, m += LANES, at = next_tile(at, d->out_h, d->out_w)) {
+        size_t rows = d->out_h - at.y, columns = d->out_w - at.x;
+        size_t row = (at.sample * d->k + k) / LANES * d->out_h + at.y;
+        size_t first = (row * d->out_w + at.x) * LANES;
+        if (rows >= TILE && columns >= TILE)
+            output_tile(storing, m, sink, first, TILE, TILE);
+        else
+            output_tile(storing, m, sink, first, rows, columns);
     }
 }
 
@@ -235,59 +268,76 @@ static void add_lanes(__m512 lanes, double *to)
         to[i] += each[i];
 }
 
-static void transform_outputs(const struct direction *d, struct tile first, size_t n_tiles, const float *m,
-                              float *y, const struct winograd_sums *sums)
+static enum storing storing_of(const struct winograd_store *store)
 {
-    for (size_t kb = 0; kb < d->k / LANES; kb++) {
-        __m512 sum = _mm512_setzero_ps(), squares = _mm512_setzero_ps();
-        struct tile at = first;
-        for (size_t t = 0; t < n_tiles; t++, at = next_tile(at, d->out_h, d->out_w)) {
-            size_t row = (at.sample * d->k / LANES + kb) * d->out_h + at.y;
-            size_t rows = d->out_h - at.y, columns = d->out_w - at.x;
-            float *to = y + (row * d->out_w + at.x) * LANES;
-            const float *from = m + (kb * d->group + t) * LANES;
-            if (sums)
-                output_tile(from, d->stride, to, d->out_w, rows, columns, true, &sum, &squares);
-            else if (rows >= TILE && columns >= TILE)
-                output_tile(from, d->stride, to, d->out_w, TILE, TILE, false, NULL, NULL);
-            else
-                output_tile(from, d->stride, to, d->out_w, rows, columns, false, NULL, NULL);
+    if (!store)
+        return BARE;
+    return store->add || store->gate || store->times || !store->sum ? ALL : SUMMED;
+}
+
+/* A group's sums are floats, few enough to be exact to the last digits; over groups they are doubles. */
+static void transform_outputs(const struct direction *d, struct tile at, size_t n_tiles, const float *m,
+                              float *y, const struct winograd_store *store)
+{
+    enum storing storing = storing_of(store);
+    for (size_t k = 0; k < d->k; k += LANES, m += BLOCK) {
+        bool scaled = storing == ALL && store->gate_scale;
+        struct sink sink = {.store = store,
+                            .y = y,
+                            .w = d->out_w,
+                            .sum = _mm512_setzero_ps(),
+                            .products = _mm512_setzero_ps(),
+                            .gate_scale = scaled ? _mm512_loadu_ps(store->gate_scale + k) : _mm512_set1_ps(1),
+                            .gate_shift =
+                                scaled ? _mm512_loadu_ps(store->gate_shift + k) : _mm512_setzero_ps()};
+        switch (storing) {
+        case BARE:
+            output_block(BARE, d, at, n_tiles, k, m, &sink);
+            break;
+        case SUMMED:
+            output_block(SUMMED, d, at, n_tiles, k, m, &sink);
+            break;
+        case ALL:
+            output_block(ALL, d, at, n_tiles, k, m, &sink);
+            break;
         }
-        if (sums) {
-            add_lanes(sum, sums->sum + kb * LANES);
-            add_lanes(squares, sums->squares + kb * LANES);
+        if (store && store->sum) {
+            add_lanes(sink.sum, store->sum + k);
+            add_lanes(sink.products, store->products + k);
         }
     }
 }
 
-static void convolve(const struct direction *d, const struct winograd_affine *affine, const float *x,
-                     const float *u, float *y, const struct winograd_sums *sums, float *slots)
+static void convolve(const struct direction *d, const struct image *x, const float *u, float *y,
+                     const struct winograd_store *store, float *slots)
 {
     size_t all = d->n * tiles_along(d->out_h) * tiles_along(d->out_w);
     struct tile at = {0};
-    for (size_t done = 0; done < all; done += d->group) {
-        size_t n_tiles = all - done < d->group ? all - done : d->group;
-        struct tile after = transform_inputs(d, affine, x, at, n_tiles, slots + d->stride);
+    for (size_t done = 0; done < all; done += GROUP) {
+        size_t n_tiles = all - done < GROUP ? all - done : GROUP;
+        struct tile after = transform_inputs(d, x, at, n_tiles, slots + SLOT);
         for (size_t p = 0; p < POSITIONS; p++)
-            multiply_position(d, n_tiles, slots + (p + 1) * d->stride, u + p * position_stride(d->c, d->k),
-                              slots + p * d->stride);
-        transform_outputs(d, at, n_tiles, slots, y, sums);
+            multiply_position(d, n_tiles, slots + (p + 1) * SLOT, u + p * position_stride(d->c, d->k),
+                              slots + p * SLOT);
+        transform_outputs(d, at, n_tiles, slots, y, store);
         at = after;
     }
 }
 
-void winograd_forward(const struct winograd *s, const struct winograd_affine *affine, const float *x,
-                      const float *u, float *y, const struct winograd_sums *sums, void *scratch)
+void winograd_forward(const struct winograd *s, const struct winograd_load *load, const float *x,
+                      const float *u, float *y, const struct winograd_store *store, void *scratch)
 {
     struct direction d = forward_of(s);
-    convolve(&d, affine, x, u, y, sums, scratch);
+    struct image image = {load, x, d.c, d.h, d.w};
+    convolve(&d, &image, u, y, store, scratch);
 }
 
-void winograd_backward_data(const struct winograd *s, const float *dy, const float *u, float *dx,
-                            void *scratch)
+void winograd_backward_data(const struct winograd *s, const struct winograd_load *load, const float *dy,
+                            const float *u, float *dx, const struct winograd_store *store, void *scratch)
 {
     struct direction d = backward_of(s);
-    convolve(&d, NULL, dy, u, dx, NULL, scratch);
+    struct image image = {load, dy, d.c, d.h, d.w};
+    convolve(&d, &image, u, dx, store, scratch);
 }
 
 #endif

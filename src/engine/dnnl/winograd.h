@@ -2,11 +2,13 @@
  *
  * Images lie in blocks of sixteen channels, [n][c / 16][h][w][16], weights and their gradients flat,
  * [k][c][3][3]. A call computes `n` samples on the calling thread; callers share samples out among threads. A
- * call allocates nothing, keeps nothing, and gives the same bits for the same arguments. Pointers to images,
- * to transformed weights and to scratch are aligned to 64 bytes; those to flat weights need not be.
+ * call allocates nothing, keeps nothing, and gives the same bits for the same arguments; a sample's y and dx
+ * do not depend on the other samples of the call. Images, transformed weights and scratch are aligned to 64
+ * bytes, flat weights need not be.
  *
- * Folds spare passes over memory. At loading, the raw values before a batchnorm become its output after ReLU:
- * relu(x * scale[c] + shift[c]), and padding stays zero. At storing, the sums batchnorm needs are gathered.
+ * Memory is slower than these kernels, so what stands next to a convolution can be done while it loads and
+ * stores: batchnorm with ReLU before it, the sums batchnorm needs after it, and their gradients on the way
+ * back.
  */
 #ifndef VECHE_ENGINE_DNNL_WINOGRAD_H
 #define VECHE_ENGINE_DNNL_WINOGRAD_H
@@ -15,21 +17,31 @@
 #include <stddef.h>
 
 struct winograd {
-    size_t n;    /* samples in one call                                          */
-    size_t c, k; /* channels in and out, multiples of 16                         */
-    size_t h, w; /* the input's; the output is h + 2 pad - 2 by w + 2 pad - 2    */
-    size_t pad;  /* 0, 1 or 2                                                    */
+    size_t n;    /* samples in one call                                       */
+    size_t c, k; /* channels in and out, multiples of 16                      */
+    size_t h, w; /* the input's; the output is h + 2 pad - 2 by w + 2 pad - 2 */
+    size_t pad;  /* 0, 1 or 2                                                 */
 };
 
-/* What is applied to the input while it is loaded: relu(x * scale + shift); one number for each input
- * channel. */
-struct winograd_affine {
-    const float *scale, *shift; /* [c], borrowed */
+/* What becomes of an image while it is loaded; padding is zero whatever it does. All borrowed. Scales and
+ * shifts have one number for each channel of the image. without `other`   relu(image * scale + shift) a
+ * batchnorm and its ReLU with `other`      image * scale + other * other_scale + shift   a batchnorm's
+ * gradient: dy and its input */
+struct winograd_load {
+    const float *scale, *shift;
+    const float *other, *other_scale; /* NULL, or an image of the same sizes */
 };
 
-/* What is gathered while the output is stored: each channel's sums over the call's samples are added here. */
-struct winograd_sums {
-    double *sum, *squares; /* [k], borrowed */
+/* What becomes of a result while it is stored, in this order; each may be NULL. All borrowed. Images have the
+ * result's sizes. Sums are over all pixels of the call's samples, one for each channel, and are added to what
+ * is there. */
+struct winograd_store {
+    const float *add;  /* result += add                                                    */
+    const float *gate; /* zero where gate <= 0: ReLU's gradient ...                        */
+    const float *gate_scale,
+        *gate_shift;        /* ... or where gate * gate_scale + gate_shift <= 0; both or neither */
+    double *sum, *products; /* of the result; of the result with `times`; both or neither       */
+    const float *times;     /* NULL: the result itself                                          */
 };
 
 /* Whether this build has the kernels and they can do these sizes. Nothing below may be called where it is
@@ -45,17 +57,17 @@ size_t winograd_scratch_bytes(const struct winograd *sizes);
 void winograd_weights_forward(const struct winograd *sizes, const float *weights, float *u);
 void winograd_weights_backward(const struct winograd *sizes, const float *weights, float *u);
 
-/* y = x * weights. `affine` and `sums` may be NULL. */
-void winograd_forward(const struct winograd *sizes, const struct winograd_affine *affine, const float *x,
-                      const float *u, float *y, const struct winograd_sums *sums, void *scratch);
+/* y = x * weights. `load` is for x and `store` for y; either may be NULL. */
+void winograd_forward(const struct winograd *sizes, const struct winograd_load *load, const float *x,
+                      const float *u, float *y, const struct winograd_store *store, void *scratch);
 
-/* dx from dy, with the weights of winograd_weights_backward. */
-void winograd_backward_data(const struct winograd *sizes, const float *dy, const float *u, float *dx,
-                            void *scratch);
+/* dx from dy, with the weights of winograd_weights_backward. `load` is for dy and `store` for dx. */
+void winograd_backward_data(const struct winograd *sizes, const struct winograd_load *load, const float *dy,
+                            const float *u, float *dx, const struct winograd_store *store, void *scratch);
 
-/* dw from x and dy; `affine` is what the forward pass applied to x, or NULL. Adds to dw where `add`, else
- * overwrites. */
-void winograd_backward_weights(const struct winograd *sizes, const struct winograd_affine *affine,
-                               const float *x, const float *dy, bool add, float *dw, void *scratch);
+/* dw from x and dy, each with its own load. Adds to dw where `add`, else overwrites it. */
+void winograd_backward_weights(const struct winograd *sizes, const struct winograd_load *load_x,
+                               const float *x, const struct winograd_load *load_dy, const float *dy, bool add,
+                               float *dw, void *scratch);
 
 #endif

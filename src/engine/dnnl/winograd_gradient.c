@@ -10,79 +10,82 @@
 #include "base/arena.h"
 #include "engine/dnnl/winograd_tiles.h"
 
-size_t winograd_forward_scratch(const struct winograd *s);
-
-struct sweep {
-    const struct winograd *sizes;
-    size_t out_h, out_w;
-    size_t group;
-    size_t v_stride, m_stride; /* floats from position to position */
-    float *du;                 /* [36][c][k]                       */
-    float *v, *m;              /* [36][group][c], [36][group][k]   */
+enum {
+    GROUP = 64, /* tiles transformed together: dU is read and written once for each group    */
+    SLOT = (GROUP + 1) * LANES, /* floats: an odd number of cache lines, so that slots share no sets */
+    BLOCK = POSITIONS * SLOT, /* the slots of one channel block                                            */
 };
 
-#ifndef GROUP_W
-static size_t group_for(size_t c, size_t k)
-{
-    size_t widest = c > k ? c : k;
-    return widest >= 64 ? 32 : 32;
-}
-#define GROUP_W group_for
-#endif
-
-static struct sweep sweep_of(const struct winograd *s, float *scratch)
-{
-    struct sweep w = {.sizes = s, .out_h = s->h + 2 * s->pad - 2, .out_w = s->w + 2 * s->pad - 2};
-    w.group = GROUP_W(s->c, s->k);
-    w.v_stride = position_stride(w.group, s->c);
-    w.m_stride = position_stride(w.group, s->k);
-    w.du = scratch;
-    w.v = w.du + POSITIONS * position_stride(s->c, s->k);
-    w.m = w.v + POSITIONS * w.v_stride;
-    return w;
-}
+struct sweep {
+    struct image x, dy;
+    ptrdiff_t pad;
+    float *du;    /* [36][c][k]                                */
+    float *v, *m; /* [c / 16][36][GROUP], [k / 16][36][GROUP]  */
+};
 
 size_t winograd_scratch_bytes(const struct winograd *s)
 {
-    struct sweep w = sweep_of(s, NULL);
-    size_t here = POSITIONS * (position_stride(s->c, s->k) + w.v_stride + w.m_stride) * sizeof(float);
-    size_t there = winograd_forward_scratch(s);
+    size_t here = (POSITIONS * position_stride(s->c, s->k) + (s->c + s->k) / LANES * BLOCK) * sizeof(float);
+    size_t there = winograd_convolve_bytes(s);
     return here > there ? here : there;
 }
 
-static struct tile transform_group(const struct sweep *w, const struct winograd_affine *affine,
-                                   const float *x, const float *dy, struct tile at, size_t n_tiles)
+ALWAYS_INLINE void gradient_blocks(enum loading loading, const struct image *dy, const struct window *win,
+                                   size_t sample, float *m)
 {
-    const struct winograd *s = w->sizes;
-    ptrdiff_t pad = (ptrdiff_t)s->pad;
-    for (size_t t = 0; t < n_tiles; t++, at = next_tile(at, w->out_h, w->out_w)) {
-        for (size_t cb = 0; cb < s->c / LANES; cb++) {
-            const float *plane = x + (at.sample * s->c / LANES + cb) * s->h * s->w * LANES;
-            struct window win =
-                window_at(plane, s->h, s->w, (ptrdiff_t)at.y - pad, (ptrdiff_t)at.x - pad, WINDOW);
-            if (affine) {
-                struct affine_lanes a = {_mm512_loadu_ps(affine->scale + cb * LANES),
-                                         _mm512_loadu_ps(affine->shift + cb * LANES)};
-                input_tile(&win, true, &a, w->v + (cb * w->group + t) * LANES, w->v_stride);
-            } else {
-                input_tile(&win, false, NULL, w->v + (cb * w->group + t) * LANES, w->v_stride);
-            }
-        }
-        for (size_t kb = 0; kb < s->k / LANES; kb++) {
-            const float *plane = dy + (at.sample * s->k / LANES + kb) * w->out_h * w->out_w * LANES;
-            struct window win = window_at(plane, w->out_h, w->out_w, (ptrdiff_t)at.y, (ptrdiff_t)at.x, TILE);
-            gradient_tile(&win, w->m + (kb * w->group + t) * LANES, w->m_stride);
+    for (size_t k = 0; k < dy->channels; k += LANES, m += BLOCK) {
+        struct view view = view_of(loading, dy, win, sample, k, TILE);
+        gradient_tile(loading, &view, m, SLOT);
+    }
+}
+
+static struct tile transform_inputs(const struct sweep *s, struct tile at, size_t n_tiles)
+{
+    enum loading loading = loading_of(s->x.load);
+    float *v = s->v;
+    for (size_t t = 0; t < n_tiles; t++, v += LANES, at = next_tile(at, s->dy.h, s->dy.w)) {
+        struct window win =
+            window_at(s->x.h, s->x.w, (ptrdiff_t)at.y - s->pad, (ptrdiff_t)at.x - s->pad, WINDOW);
+        switch (loading) {
+        case RAW:
+            input_blocks(RAW, &s->x, &win, at.sample, v, SLOT, BLOCK);
+            break;
+        case RELU:
+            input_blocks(RELU, &s->x, &win, at.sample, v, SLOT, BLOCK);
+            break;
+        case PAIR:
+            input_blocks(PAIR, &s->x, &win, at.sample, v, SLOT, BLOCK);
+            break;
         }
     }
     return at;
 }
 
-/* `rows` input channels by `vectors` x 16 output channels of one position, summed over the group's tiles. */
-ALWAYS_INLINE void gather_block(const int rows, const int vectors, const struct sweep *w, size_t n_tiles,
-                                bool first, const float *v, const float *m, float *du)
+static void transform_gradients(const struct sweep *s, struct tile at, size_t n_tiles)
 {
-    size_t k = w->sizes->k, block = w->group * LANES;
-    __m512 sum[16];
+    enum loading loading = loading_of(s->dy.load);
+    float *m = s->m;
+    for (size_t t = 0; t < n_tiles; t++, m += LANES, at = next_tile(at, s->dy.h, s->dy.w)) {
+        struct window win = window_at(s->dy.h, s->dy.w, (ptrdiff_t)at.y, (ptrdiff_t)at.x, TILE);
+        switch (loading) {
+        case RAW:
+            gradient_blocks(RAW, &s->dy, &win, at.sample, m);
+            break;
+        case RELU:
+            gradient_blocks(RELU, &s->dy, &win, at.sample, m);
+            break;
+        case PAIR:
+            gradient_blocks(PAIR, &s->dy, &win, at.sample, m);
+            break;
+        }
+    }
+}
+
+/* `rows` input channels by `vectors` x 16 output channels of one position, summed over the group's tiles. */
+ALWAYS_INLINE void gather_block(const int rows, const int vectors, size_t n_tiles, bool first, const float *v,
+                                const float *m, float *du, size_t k)
+{
+    __m512 sum[LANES];
     UNROLL
     for (int i = 0; i < rows * vectors; i++)
         sum[i] = _mm512_setzero_ps();
@@ -93,35 +96,30 @@ ALWAYS_INLINE void gather_block(const int rows, const int vectors, const struct 
             UNROLL
             for (int j = 0; j < vectors; j++)
                 sum[r * vectors + j] =
-                    _mm512_fmadd_ps(value, _mm512_load_ps(m + (size_t)j * block), sum[r * vectors + j]);
+                    _mm512_fmadd_ps(value, _mm512_load_ps(m + j * BLOCK), sum[r * vectors + j]);
         }
     }
     UNROLL
-    for (int r = 0; r < rows; r++) {
-        UNROLL
-        for (int j = 0; j < vectors; j++) {
-            float *to = du + (size_t)r * k + j * LANES;
-            _mm512_store_ps(to, first ? sum[r * vectors + j]
-                                      : _mm512_add_ps(_mm512_load_ps(to), sum[r * vectors + j]));
-        }
+    for (int i = 0; i < rows * vectors; i++) {
+        float *to = du + (size_t)(i / vectors) * k + i % vectors * LANES;
+        _mm512_store_ps(to, first ? sum[i] : _mm512_add_ps(_mm512_load_ps(to), sum[i]));
     }
 }
 
-static void gather_position(const struct sweep *w, size_t p, size_t n_tiles, bool first)
+static void gather_position(const struct sweep *s, size_t p, size_t n_tiles, bool first)
 {
-    size_t c = w->sizes->c, k = w->sizes->k;
-    float *du = w->du + p * position_stride(c, k);
+    size_t c = s->x.channels, k = s->dy.channels;
+    float *du = s->du + p * position_stride(c, k);
     for (size_t cb = 0; cb < c / LANES; cb++) {
-        const float *v = w->v + p * w->v_stride + cb * w->group * LANES;
-        for (size_t kb = 0; kb < k / LANES;) {
-            const float *m = w->m + p * w->m_stride + kb * w->group * LANES;
-            if (kb + 2 <= k / LANES) {
-                gather_block(8, 2, w, n_tiles, first, v, m, du + cb * LANES * k + kb * LANES);
-                gather_block(8, 2, w, n_tiles, first, v + 8, m, du + (cb * LANES + 8) * k + kb * LANES);
-                kb += 2;
+        const float *v = s->v + cb * BLOCK + p * SLOT;
+        for (size_t kb = 0; kb < k / LANES; kb += 2) {
+            const float *m = s->m + kb * BLOCK + p * SLOT;
+            float *to = du + (cb * k + kb) * LANES;
+            if (kb + 1 < k / LANES) {
+                gather_block(8, 2, n_tiles, first, v, m, to, k);
+                gather_block(8, 2, n_tiles, first, v + 8, m, to + 8 * k, k);
             } else {
-                gather_block(16, 1, w, n_tiles, first, v, m, du + cb * LANES * k + kb * LANES);
-                kb++;
+                gather_block(16, 1, n_tiles, first, v, m, to, k);
             }
         }
     }
@@ -155,27 +153,36 @@ static void finish_filters(const float *du, size_t stride, bool add, float *filt
     }
 }
 
-static void finish(const struct sweep *w, bool add, float *dw)
+static void finish(const struct sweep *s, bool add, float *dw)
 {
-    size_t c = w->sizes->c, k = w->sizes->k;
+    size_t c = s->x.channels, k = s->dy.channels;
     for (size_t ci = 0; ci < c; ci++)
-        for (size_t kb = 0; kb < k; kb += LANES)
-            finish_filters(w->du + ci * k + kb, position_stride(c, k), add, dw + (kb * c + ci) * 9, c * 9);
+        for (size_t ki = 0; ki < k; ki += LANES)
+            finish_filters(s->du + ci * k + ki, position_stride(c, k), add, dw + (ki * c + ci) * 9, c * 9);
 }
 
-void winograd_backward_weights(const struct winograd *s, const struct winograd_affine *affine, const float *x,
-                               const float *dy, bool add, float *dw, void *scratch)
+void winograd_backward_weights(const struct winograd *sizes, const struct winograd_load *load_x,
+                               const float *x, const struct winograd_load *load_dy, const float *dy, bool add,
+                               float *dw, void *scratch)
 {
-    struct sweep w = sweep_of(s, scratch);
-    size_t all = s->n * tiles_along(w.out_h) * tiles_along(w.out_w);
+    size_t c = sizes->c, k = sizes->k, pad = sizes->pad;
+    struct sweep s = {.x = {load_x, x, c, sizes->h, sizes->w},
+                      .dy = {load_dy, dy, k, sizes->h + 2 * pad - 2, sizes->w + 2 * pad - 2},
+                      .pad = (ptrdiff_t)pad,
+                      .du = scratch};
+    s.v = s.du + POSITIONS * position_stride(c, k);
+    s.m = s.v + c / LANES * BLOCK;
+
+    size_t all = sizes->n * tiles_along(s.dy.h) * tiles_along(s.dy.w);
     struct tile at = {0};
-    for (size_t done = 0; done < all; done += w.group) {
-        size_t n_tiles = all - done < w.group ? all - done : w.group;
-        at = transform_group(&w, affine, x, dy, at, n_tiles);
+    for (size_t done = 0; done < all; done += GROUP) {
+        size_t n_tiles = all - done < GROUP ? all - done : GROUP;
+        transform_gradients(&s, at, n_tiles);
+        at = transform_inputs(&s, at, n_tiles);
         for (size_t p = 0; p < POSITIONS; p++)
-            gather_position(&w, p, n_tiles, done == 0);
+            gather_position(&s, p, n_tiles, done == 0);
     }
-    finish(&w, add, dw);
+    finish(&s, add, dw);
 }
 
 #endif

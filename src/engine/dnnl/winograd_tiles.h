@@ -18,12 +18,15 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
-#define UNROLL _Pragma("unroll")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
 enum { LANES = 16, TILE = 4, WINDOW = 6, POSITIONS = WINDOW * WINDOW };
+
+/* Scratch of the forward pass and the data gradient. */
+size_t winograd_convolve_bytes(const struct winograd *sizes);
 
 /* Where a tile stands: its sample and the top left of its 4x4 outputs. */
 struct tile {
@@ -56,47 +59,87 @@ static inline size_t position_stride(size_t c, size_t k)
     return (c * k / LANES | 1) * LANES;
 }
 
-/* A square of an image plane that may hang over its edges: what lies outside is zero. */
+/* A square of an image that may hang over its edges. Positions count from the first float of a channel
+ * block's plane; those of rows outside mean nothing. */
 struct window {
-    const float *row[WINDOW]; /* the first column of each row, even where that lies outside */
+    ptrdiff_t row[WINDOW];
     __mmask16 row_inside[WINDOW], column_inside[WINDOW];
 };
 
-static const float ZEROS[WINDOW * LANES] __attribute__((aligned(64)));
-
-/* Row and column of the window's top left may be negative. */
-ALWAYS_INLINE struct window window_at(const float *plane, size_t h, size_t w, ptrdiff_t y, ptrdiff_t x,
-                                      int side)
+/* Row and column of the window's top left may be negative: as sizes they are huge, so one comparison does for
+ * both. */
+ALWAYS_INLINE struct window window_at(size_t h, size_t w, ptrdiff_t y, ptrdiff_t x, int side)
 {
     struct window win;
     UNROLL
     for (int i = 0; i < side; i++) {
-        bool inside = y + i >= 0 && y + i < (ptrdiff_t)h;
-        win.row[i] = inside ? plane + ((y + i) * (ptrdiff_t)w + x) * LANES : ZEROS;
-        win.row_inside[i] = inside ? 0xffff : 0;
-        win.column_inside[i] = x + i >= 0 && x + i < (ptrdiff_t)w ? 0xffff : 0;
+        win.row[i] = ((y + i) * (ptrdiff_t)w + x) * LANES;
+        win.row_inside[i] = (__mmask16) - ((size_t)(y + i) < h);
+        win.column_inside[i] = (__mmask16) - ((size_t)(x + i) < w);
     }
     return win;
 }
 
-ALWAYS_INLINE __m512 window_load(const struct window *win, int i, int j)
+/* How a value is made when it is loaded: as it is, or in one of the two ways of winograd_load. */
+enum loading { RAW, RELU, PAIR };
+
+static inline enum loading loading_of(const struct winograd_load *load)
 {
-    return _mm512_maskz_loadu_ps(win->column_inside[j], win->row[i] + j * LANES);
+    return !load ? RAW : !load->other ? RELU : PAIR;
 }
 
-struct affine_lanes {
-    __m512 scale, shift;
+/* An image tensor: where the channel blocks of a sample lie in it. */
+struct image {
+    const struct winograd_load *load;
+    const float *floats;
+    size_t channels, h, w;
 };
 
-/* One element of the window as the convolution sees it: raw, or after the affine map and ReLU. */
-ALWAYS_INLINE __m512 window_value(const struct window *win, int i, int j, bool affine,
-                                  const struct affine_lanes *a)
+/* One channel block of an image as the convolution sees it: what lies outside is zero. */
+struct view {
+    const float *row[WINDOW],
+        *other[WINDOW]; /* the window's first column in each row, even where that lies outside */
+    const struct window *window;
+    __m512 scale, shift, other_scale;
+};
+
+static const float ZEROS[WINDOW * LANES] __attribute__((aligned(64)));
+
+ALWAYS_INLINE struct view view_of(enum loading loading, const struct image *image, const struct window *win,
+                                  size_t sample, size_t channel, int side)
 {
-    __m512 raw = window_load(win, i, j);
-    if (!affine)
-        return raw;
-    return _mm512_maskz_max_ps(win->row_inside[i] & win->column_inside[j],
-                               _mm512_fmadd_ps(raw, a->scale, a->shift), _mm512_setzero_ps());
+    const struct winograd_load *load = image->load;
+    size_t block = (sample * image->channels + channel) * image->h * image->w;
+    struct view view = {.window = win};
+    UNROLL
+    for (int i = 0; i < side; i++)
+        view.row[i] = win->row_inside[i] ? image->floats + (ptrdiff_t)block + win->row[i] : ZEROS;
+    if (loading != RAW) {
+        view.scale = _mm512_loadu_ps(load->scale + channel);
+        view.shift = _mm512_loadu_ps(load->shift + channel);
+    }
+    if (loading == PAIR) {
+        view.other_scale = _mm512_loadu_ps(load->other_scale + channel);
+        UNROLL
+        for (int i = 0; i < side; i++)
+            view.other[i] = win->row_inside[i] ? load->other + (ptrdiff_t)block + win->row[i] : ZEROS;
+    }
+    return view;
+}
+
+ALWAYS_INLINE __m512 view_value(enum loading loading, const struct view *view, int i, int j)
+{
+    __mmask16 inside = view->window->row_inside[i] & view->window->column_inside[j];
+    __m512 raw = _mm512_maskz_loadu_ps(view->window->column_inside[j], view->row[i] + j * LANES);
+    if (loading == RELU)
+        return _mm512_maskz_max_ps(inside, _mm512_fmadd_ps(raw, view->scale, view->shift),
+                                   _mm512_setzero_ps());
+    if (loading == PAIR) {
+        __m512 other = _mm512_maskz_loadu_ps(view->window->column_inside[j], view->other[i] + j * LANES);
+        __m512 shifted = _mm512_fmadd_ps(other, view->other_scale, view->shift);
+        return _mm512_maskz_fmadd_ps(inside, raw, view->scale, shifted);
+    }
+    return raw;
 }
 
 ALWAYS_INLINE __m512 plus_times(__m512 sum, float factor, __m512 x)
@@ -104,10 +147,11 @@ ALWAYS_INLINE __m512 plus_times(__m512 sum, float factor, __m512 x)
     return _mm512_fmadd_ps(_mm512_set1_ps(factor), x, sum);
 }
 
-/* B' on one line: the outer rows of B', then the four inner ones, which share their terms. */
+/* B' on one line of six: its outer rows, then its four inner ones. The processor adds and multiplies side by
+ * side, so the terms are arranged to give both about as much to do. */
 ALWAYS_INLINE __m512 input_end(__m512 d0, __m512 d2, __m512 d4)
 {
-    return plus_times(plus_times(d4, -5, d2), 4, d0);
+    return plus_times(_mm512_sub_ps(d4, d2), 4, _mm512_sub_ps(d0, d2));
 }
 
 ALWAYS_INLINE void input_middle(__m512 d1, __m512 d2, __m512 d3, __m512 d4, __m512 out[4])
@@ -121,27 +165,26 @@ ALWAYS_INLINE void input_middle(__m512 d1, __m512 d2, __m512 d3, __m512 d4, __m5
 }
 
 /* B' on a line of six, each result stored at its own position. */
-ALWAYS_INLINE void input_line(const __m512 d[6], float *v, size_t stride)
+ALWAYS_INLINE void input_line(const __m512 d[6], float *v, const size_t stride)
 {
     __m512 m[4];
     input_middle(d[1], d[2], d[3], d[4], m);
     _mm512_store_ps(v, input_end(d[0], d[2], d[4]));
     UNROLL
     for (int i = 0; i < 4; i++)
-        _mm512_store_ps(v + (i + 1) * stride, m[i]);
+        _mm512_store_ps(v + (size_t)(i + 1) * stride, m[i]);
     _mm512_store_ps(v + 5 * stride, input_end(d[1], d[3], d[5]));
 }
 
 /* B' d B: position p = 6 i + j goes to v + p * stride. The inner rows first, then the outer two: rows are
  * read again rather than kept, for there are only 32 registers and a load costs less than a spill. */
-ALWAYS_INLINE void input_tile(const struct window *win, bool affine, const struct affine_lanes *a, float *v,
-                              size_t stride)
+ALWAYS_INLINE void input_tile(enum loading loading, const struct view *d, float *v, const size_t stride)
 {
     __m512 middle[WINDOW][4];
     UNROLL
     for (int j = 0; j < WINDOW; j++)
-        input_middle(window_value(win, 1, j, affine, a), window_value(win, 2, j, affine, a),
-                     window_value(win, 3, j, affine, a), window_value(win, 4, j, affine, a), middle[j]);
+        input_middle(view_value(loading, d, 1, j), view_value(loading, d, 2, j), view_value(loading, d, 3, j),
+                     view_value(loading, d, 4, j), middle[j]);
     UNROLL
     for (int i = 0; i < 4; i++) {
         __m512 line[6] = {middle[0][i], middle[1][i], middle[2][i], middle[3][i], middle[4][i], middle[5][i]};
@@ -152,22 +195,31 @@ ALWAYS_INLINE void input_tile(const struct window *win, bool affine, const struc
         __m512 line[6];
         UNROLL
         for (int j = 0; j < WINDOW; j++)
-            line[j] =
-                input_end(window_value(win, end, j, affine, a), window_value(win, end + 2, j, affine, a),
-                          window_value(win, end + 4, j, affine, a));
+            line[j] = input_end(view_value(loading, d, end, j), view_value(loading, d, end + 2, j),
+                                view_value(loading, d, end + 4, j));
         input_line(line, v + (size_t)end * 30 * stride, stride);
     }
 }
 
-/* A' on a line of six. */
-ALWAYS_INLINE void output_line(__m512 m0, __m512 m1, __m512 m2, __m512 m3, __m512 m4, __m512 m5, __m512 y[4])
+/* The same for every channel block of the window's input, `block` floats apart in `v`. */
+ALWAYS_INLINE void input_blocks(enum loading loading, const struct image *x, const struct window *win,
+                                size_t sample, float *v, const size_t stride, const size_t block)
 {
-    __m512 s1 = _mm512_add_ps(m1, m2), d1 = _mm512_sub_ps(m1, m2);
-    __m512 s2 = _mm512_add_ps(m3, m4), d2 = _mm512_sub_ps(m3, m4);
-    y[0] = _mm512_add_ps(_mm512_add_ps(m0, s1), s2);
+    for (size_t c = 0; c < x->channels; c += LANES, v += block) {
+        struct view view = view_of(loading, x, win, sample, c, WINDOW);
+        input_tile(loading, &view, v, stride);
+    }
+}
+
+/* A' on a line of six. */
+ALWAYS_INLINE void output_line(const __m512 m[6], __m512 y[4])
+{
+    __m512 s1 = _mm512_add_ps(m[1], m[2]), d1 = _mm512_sub_ps(m[1], m[2]);
+    __m512 s2 = _mm512_add_ps(m[3], m[4]), d2 = _mm512_sub_ps(m[3], m[4]);
+    y[0] = _mm512_add_ps(_mm512_add_ps(m[0], s1), s2);
     y[1] = plus_times(d1, 2, d2);
     y[2] = plus_times(s1, 4, s2);
-    y[3] = _mm512_add_ps(plus_times(d1, 8, d2), m5);
+    y[3] = _mm512_add_ps(plus_times(d1, 8, d2), m[5]);
 }
 
 /* A on a line of four, the adjoint of output_line. */
@@ -184,13 +236,13 @@ ALWAYS_INLINE void gradient_line(__m512 y0, __m512 y1, __m512 y2, __m512 y3, __m
 }
 
 /* A dY A' of a window of side four. */
-ALWAYS_INLINE void gradient_tile(const struct window *win, float *m, size_t stride)
+ALWAYS_INLINE void gradient_tile(enum loading loading, const struct view *dy, float *m, const size_t stride)
 {
     __m512 columns[4][6];
     UNROLL
     for (int j = 0; j < 4; j++)
-        gradient_line(window_load(win, 0, j), window_load(win, 1, j), window_load(win, 2, j),
-                      window_load(win, 3, j), columns[j]);
+        gradient_line(view_value(loading, dy, 0, j), view_value(loading, dy, 1, j),
+                      view_value(loading, dy, 2, j), view_value(loading, dy, 3, j), columns[j]);
     UNROLL
     for (int i = 0; i < 6; i++) {
         __m512 line[6];

@@ -1,6 +1,6 @@
-/* events.h - what the files of this room share about a run's folder. */
-#ifndef VECHE_RECORD_EVENTS_H
-#define VECHE_RECORD_EVENTS_H
+/* inside.h - what the files of this room share about a run's folder. */
+#ifndef VECHE_RECORD_INSIDE_H
+#define VECHE_RECORD_INSIDE_H
 
 #include <jansson.h>
 
@@ -16,8 +16,7 @@ json_t *json_number(double x);       /* null where x is not finite: JSON has no 
 json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */
 json_t *json_disagreement(const struct disagreement *d);
 
-/* A number is written with as many digits as any reader gets back unchanged in everyday use: 0.1 stays 0.1.
- */
+/* Digits of a number: the most with which 0.1 is still written as 0.1. */
 #define JSON_DIGITS JSON_REAL_PRECISION(15)
 
 #endif

@@ -1,0 +1,263 @@
+/* What engines on the host share: rows, steps of the optimiser in slices, pictures from bytes, choosing an
+ * engine. */
+#include "engine/host.h"
+#include "support/network.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* An optimiser that leaves a trace of how it was called: theta -= lr * g * t, slot 0 += 1, slot 1 = theta's
+ * old value. */
+static void trace_step(const void *settings, double lr, uint64_t t, size_t n, float *theta, const float *g,
+                       float *const slot[OPTIM_SLOTS])
+{
+    assert_true(*(const double *)settings == lr);
+    for (size_t i = 0; i < n; i++) {
+        slot[1][i] = theta[i];
+        slot[0][i] += 1;
+        theta[i] -= (float)(lr * (double)t) * g[i];
+    }
+}
+
+static const struct optim_row trace_row = {
+    .n_slots = 2, .slot_names = {"count", "old"}, .slot_start = {0.5f, 0}, .step = trace_step};
+static const struct kind trace_kind = {.name = "trace", .row = &trace_row};
+static double trace_lr = 0.25;
+static const struct optim_settings trace = {.kind = {.kind = &trace_kind, .settings = &trace_lr}};
+
+struct fixture {
+    struct graph *g;
+    struct dataset *d;
+    struct engine_setup setup;
+};
+
+static struct fixture fixture_new(size_t n_replicas, int threads, const struct optim_settings *optim)
+{
+    struct shape shape = {1, 20, 20};
+    struct fixture f = {.g = model_build("mlp:100", shape, 3), .d = random_dataset(1, shape, 3, 10, 5)};
+    f.setup = (struct engine_setup){
+        .graph = f.g, .train = &f.d->train, .test = &f.d->test, .n_replicas = n_replicas};
+    f.setup.batch = 2;
+    f.setup.threads = threads;
+    f.setup.optim = optim;
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    graph_free(f->g);
+    random_dataset_free(f->d);
+}
+
+static void rows_are_apart_and_hold_what_is_written(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(3, 1, &trace);
+    struct host h;
+    assert_null(host_init(&h, &engine_null, &f.setup));
+    size_t size = f.g->size;
+    float *x = calloc(size, sizeof *x);
+    for (int row = 0; row < N_ROWS; row++)
+        for (size_t r = 0; r < 3; r++) {
+            assert_int_equal((uintptr_t)host_row(&h, (enum row)row, r) % 64, 0);
+            for (size_t i = 0; i < row_size(&f.setup, (enum row)row); i++)
+                x[i] = (float)(row * 100 + (int)r) + (float)i * 1e-3f;
+            assert_null(host_write(&h.engine, (enum row)row, r, x));
+        }
+    for (int row = 0; row < N_ROWS; row++)
+        for (size_t r = 0; r < 3; r++) {
+            assert_null(host_read(&h.engine, (enum row)row, r, x));
+            for (size_t i = 0; i < row_size(&f.setup, (enum row)row); i++)
+                assert_true(x[i] == (float)(row * 100 + (int)r) + (float)i * 1e-3f);
+        }
+    free(x);
+    host_release(&h);
+    fixture_free(&f);
+}
+
+static void rows_start_as_zeros_and_slots_as_the_optimiser_says(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(2, 1, &trace);
+    struct host h;
+    assert_null(host_init(&h, &engine_null, &f.setup));
+    for (size_t r = 0; r < 2; r++)
+        for (size_t i = 0; i < f.g->size; i++) {
+            assert_true(host_row(&h, ROW_PARAMS, r)[i] == 0);
+            assert_true(host_row(&h, ROW_GRADS, r)[i] == 0);
+            assert_true(host_row(&h, ROW_SLOT0, r)[i] == 0.5f);
+            assert_true(host_row(&h, ROW_SLOT1, r)[i] == 0);
+        }
+    host_release(&h);
+    fixture_free(&f);
+}
+
+static void rows_are_as_long_as_the_graph_and_optimiser_ask(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    assert_int_equal(row_size(&f.setup, ROW_PARAMS), f.g->size);
+    assert_int_equal(row_size(&f.setup, ROW_STATS), 0);
+    assert_int_equal(row_size(&f.setup, ROW_SLOT0), 0);
+    f.setup.optim = &trace;
+    assert_int_equal(row_size(&f.setup, ROW_SLOT1), f.g->size);
+    fixture_free(&f);
+    struct graph *g = model_build("fashion-cnn", (struct shape){1, 28, 28}, 10);
+    assert_int_equal(row_size(&(struct engine_setup){.graph = g}, ROW_STATS), 2 * (32 + 64));
+    graph_free(g);
+}
+
+static void an_update_steps_every_element_once_and_only_its_replicas(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        struct fixture f = fixture_new(4, threads, &trace);
+        struct host h;
+        assert_null(host_init(&h, &engine_null, &f.setup));
+        assert_true(f.g->size > 2 * 16384); /* several slices, the last one short */
+        for (size_t r = 0; r < 4; r++)
+            for (size_t i = 0; i < f.g->size; i++) {
+                host_row(&h, ROW_PARAMS, r)[i] = (float)(i % 7);
+                host_row(&h, ROW_GRADS, r)[i] = (float)(i % 5 + r);
+            }
+        const struct update updates[] = {{3, 0.25, 2}, {1, 0.25, 4}};
+        assert_null(host_update(&h.engine, updates, 2));
+        for (size_t r = 0; r < 4; r++) {
+            float t = r == 3 ? 2 : r == 1 ? 4 : 0;
+            for (size_t i = 0; i < f.g->size; i++) {
+                assert_true(host_row(&h, ROW_PARAMS, r)[i] ==
+                            (float)(i % 7) - 0.25f * t * (float)(i % 5 + r));
+                assert_true(host_row(&h, ROW_SLOT0, r)[i] == (t > 0 ? 1.5f : 0.5f));
+                assert_true(host_row(&h, ROW_SLOT1, r)[i] == (t > 0 ? (float)(i % 7) : 0));
+            }
+        }
+        host_release(&h);
+        fixture_free(&f);
+    }
+}
+
+static void an_engine_without_an_optimiser_takes_no_steps(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    struct host h;
+    assert_null(host_init(&h, &engine_null, &f.setup));
+    fault bad = host_update(&h.engine, &(struct update){0, 0.1, 1}, 1);
+    assert_non_null(bad);
+    assert_int_equal(fault_kind_of(bad), FAULT_USAGE);
+    fault_drop(bad);
+    host_release(&h);
+    fixture_free(&f);
+}
+
+static void samples_that_do_not_fit_the_network_are_refused(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    struct dataset *other = random_dataset(1, (struct shape){1, 20, 21}, 3, 4, 4);
+    struct dataset *classes = random_dataset(1, (struct shape){1, 20, 20}, 4, 4, 4);
+    const struct samples *wrong[] = {&other->train, &classes->train};
+    for (int k = 0; k < 2; k++) {
+        struct host h;
+        f.setup.test = wrong[k];
+        fault bad = host_init(&h, &engine_null, &f.setup);
+        assert_non_null(bad);
+        assert_int_equal(fault_kind_of(bad), FAULT_SHAPE);
+        fault_drop(bad);
+    }
+    random_dataset_free(other);
+    random_dataset_free(classes);
+    fixture_free(&f);
+}
+
+/* The sample by the definition: pixel (y, x) is pixel (y + dy, x + dx) of the mirrored picture, or a zero
+ * byte. */
+static float pixel(const struct samples *s, struct pick p, size_t c, size_t y, size_t x)
+{
+    long py = (long)y + p.dy, px = (long)x + p.dx;
+    uint8_t byte = 0;
+    if (py >= 0 && py < (long)s->h && px >= 0 && px < (long)s->w) {
+        size_t column = p.flip ? s->w - 1 - (size_t)px : (size_t)px;
+        byte = s->pixels[((p.sample * s->c + c) * s->h + (size_t)py) * s->w + column];
+    }
+    return ((float)byte / 255.0f - s->mean[c]) / s->deviation[c];
+}
+
+static void a_sample_is_mirrored_shifted_and_normalised_as_its_pick_says(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {{3, 8, 8}, {1, 5, 9}, {2, 1, 1}, {4, 3, 2}};
+    for (size_t k = 0; k < 4; k++) {
+        struct shape s = shapes[k];
+        struct dataset *d = random_dataset(k, s, 3, 6, 1);
+        float *out = calloc(shape_size(s), sizeof *out);
+        for (int flip = 0; flip < 2; flip++)
+            for (int dy = -10; dy <= 10; dy += 2)
+                for (int dx = -10; dx <= 10; dx++) {
+                    struct pick p = {(uint32_t)(dx + 10) % 6, (int8_t)flip, (int8_t)dy, (int8_t)dx};
+                    host_sample(&d->train, p, out);
+                    for (size_t i = 0; i < shape_size(s); i++)
+                        assert_true(out[i] == pixel(&d->train, p, i / (s.h * s.w), i / s.w % s.h, i % s.w));
+                }
+        free(out);
+        random_dataset_free(d);
+    }
+}
+
+static const struct kind *engine_named(const char *name)
+{
+    for (size_t i = 0; i < engine_kinds.n; i++)
+        if (strcmp(engine_kinds.rows[i].name, name) == 0)
+            return &engine_kinds.rows[i];
+    return NULL;
+}
+
+static void auto_is_the_first_engine_that_can_be_used(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    struct engine *e = NULL;
+    assert_null(engine_open(engine_named("auto"), &f.setup, &e));
+    assert_string_equal(e->ops->name, engine_named("dnnl")->missing ? "ref" : "dnnl");
+    engine_close(e);
+    assert_null(engine_open(engine_named("ref"), &f.setup, &e));
+    assert_string_equal(e->ops->name, "ref");
+    engine_close(e);
+    engine_close(NULL);
+    fixture_free(&f);
+}
+
+static void an_engine_this_build_lacks_says_why(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    const struct kind absent = {.name = "abacus", .missing = "built without beads"};
+    struct engine *e = NULL;
+    fault bad = engine_open(&absent, &f.setup, &e);
+    assert_non_null(bad);
+    assert_int_equal(fault_kind_of(bad), FAULT_ENGINE);
+    assert_non_null(strstr(fault_text(bad), "built without beads"));
+    assert_null(e);
+    fault_drop(bad);
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_apart_and_hold_what_is_written),
+        cmocka_unit_test(rows_start_as_zeros_and_slots_as_the_optimiser_says),
+        cmocka_unit_test(rows_are_as_long_as_the_graph_and_optimiser_ask),
+        cmocka_unit_test(an_update_steps_every_element_once_and_only_its_replicas),
+        cmocka_unit_test(an_engine_without_an_optimiser_takes_no_steps),
+        cmocka_unit_test(samples_that_do_not_fit_the_network_are_refused),
+        cmocka_unit_test(a_sample_is_mirrored_shifted_and_normalised_as_its_pick_says),
+        cmocka_unit_test(auto_is_the_first_engine_that_can_be_used),
+        cmocka_unit_test(an_engine_this_build_lacks_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
