@@ -414,7 +414,10 @@ static void add_forward(struct program *p, struct unit *u)
     buffer_use(p, u->fused ? u->fused->x[0] : u->x[0]);
     buffer_use(p, u->x[1]);
     buffer_use(p, u->y);
-    job_chunk(p, u->fused ? apply_add_chunk : add_chunk, u);
+    if (u->fused)
+        job_chunk(p, apply_add_chunk, u);
+    else
+        job_chunk(p, add_chunk, u);
 }
 
 static void add_backward(struct program *p, struct unit *u)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/host.h"
 
 static const struct op_maker *makers[N_OPS] = {
@@ -80,7 +81,8 @@ void flat_reserve(struct program *p, size_t n_bytes)
         p->buffers[p->flat].n_bytes = n_bytes;
 }
 
-static void job_add(struct program *p, struct job job)
+void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
+             const struct unit *u)
 {
     if (p->n_jobs == p->most_jobs) {
         size_t most = p->most_jobs ? 2 * p->most_jobs : 64;
@@ -94,36 +96,11 @@ static void job_add(struct program *p, struct job job)
         p->jobs = more;
         p->most_jobs = most;
     }
-    p->jobs[p->n_jobs++] = job;
-    if (job.phase == p->n_phases)
+    p->jobs[p->n_jobs++] = (struct job){run, name, u, kind, phase, n_slices};
+    if (phase == p->n_phases)
         p->phase_has_jobs = true;
-    if (job.phase > p->last_phase)
-        p->last_phase = job.phase;
-}
-
-void job_chunk(struct program *p, job_fn *run, const struct unit *u)
-{
-    job_add(p, (struct job){run, u, JOB_CHUNK, p->n_phases, 0});
-}
-
-void job_slices(struct program *p, job_fn *run, const struct unit *u, size_t n_slices)
-{
-    job_add(p, (struct job){run, u, JOB_SLICE, p->n_phases, n_slices});
-}
-
-void job_slices_next(struct program *p, job_fn *run, const struct unit *u, size_t n_slices)
-{
-    job_add(p, (struct job){run, u, JOB_SLICE, p->n_phases + 1, n_slices});
-}
-
-void job_after(struct program *p, job_fn *run, const struct unit *u)
-{
-    job_add(p, (struct job){run, u, JOB_AFTER, p->n_phases, 0});
-}
-
-void job_prepare(struct program *p, job_fn *run, const struct unit *u)
-{
-    job_add(p, (struct job){run, u, JOB_SLICE, PHASE_PREPARE, 1});
+    if (phase > p->last_phase)
+        p->last_phase = phase;
 }
 
 void phase_end(struct program *p)
@@ -348,6 +325,19 @@ struct run {
     struct frame *frame;
 };
 
+static void run_job(const struct task *t, size_t index)
+{
+    const struct program *p = t->program;
+    const struct job *job = &p->jobs[index];
+    if (!p->seconds) {
+        job->run(t, job->unit);
+        return;
+    }
+    double start = clock_now_s();
+    job->run(t, job->unit);
+    p->seconds[(size_t)t->worker * p->n_jobs + index] += clock_now_s() - start;
+}
+
 static void run_task(void *ctx, size_t piece, int worker)
 {
     const struct run *r = ctx;
@@ -360,17 +350,17 @@ static void run_task(void *ctx, size_t piece, int worker)
             t.first = piece * p->chunk;
             t.n = p->batch - t.first < p->chunk ? p->batch - t.first : p->chunk;
             for (size_t i = r->phase->chunk_jobs; i < r->phase->slice_jobs; i++)
-                p->jobs[i].run(&t, p->jobs[i].unit);
+                run_job(&t, i);
             return;
         }
         piece -= p->n_chunks;
     }
-    const struct job *job = &p->jobs[r->phase->slice_jobs];
-    for (; piece >= job->n_slices; job++)
-        piece -= job->n_slices;
+    size_t job = r->phase->slice_jobs;
+    for (; piece >= p->jobs[job].n_slices; job++)
+        piece -= p->jobs[job].n_slices;
     t.index = piece;
     t.n = p->batch;
-    job->run(&t, job->unit);
+    run_job(&t, job);
 }
 
 void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
@@ -384,6 +374,6 @@ void program_run(const struct program *p, struct frame *f, int from, struct pool
                 run_task(&r, piece, worker);
         struct task t = {.program = p, .frame = f, .worker = worker, .n = p->batch};
         for (size_t k = r.phase->after_jobs; k < r.phase->end; k++)
-            p->jobs[k].run(&t, p->jobs[k].unit);
+            run_job(&t, k);
     }
 }
