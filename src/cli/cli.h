@@ -1,5 +1,5 @@
-/* cli.h - the commands. Each gets the words after its name and returns the exit code: 0 done, 1 a fault (already told
- * on stderr), 2 wrong usage. */
+/* cli.h - the commands. Each gets the words after its name and returns the exit code: 0 done, 1 a fault
+ * (already told on stderr), 2 wrong usage. */
 #ifndef VECHE_CLI_CLI_H
 #define VECHE_CLI_CLI_H
 
