@@ -67,6 +67,7 @@ const struct engine_ops engine_null = {
     .learn = null_learn,
     .examine = null_examine,
     .update = null_update,
+    .mix = null_mix,
     .read = host_read,
     .write = host_write,
     .describe = null_describe,
