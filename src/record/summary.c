@@ -195,12 +195,12 @@ static void company(FILE *to, const struct summary *s)
     line(to, "traffic", volume(s->bytes, cell), note);
     line(to, "waiting", percent(100 * s->waiting_share, cell), "of the agents' virtual time");
     if (s->staleness_max > 0) {
-        snprintf(note, NOTE, "steps behind, mean over gradients; most %.6g", s->staleness_max);
+        snprintf(note, NOTE, "steps behind on average; most %.6g", s->staleness_max);
         line(to, "staleness", number(s->staleness_mean, cell), note);
     }
     if (s->notes) {
         snprintf(cell, CELL, "%llu", (unsigned long long)s->notes);
-        line(to, "notes", cell, "crashes, returns and the like, in events.jsonl");
+        line(to, "notes", cell, "crashes, returns and the like");
     }
     line(to, "disagreement", number(s->disagreement.l2, cell), "L2 distance of the agents from their mean");
 }
