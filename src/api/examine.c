@@ -2,6 +2,7 @@
 #include "api/session.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,9 @@ static void score(struct veche_run *r, const struct exam *exams)
             .loss = exams[i].loss,
             .accuracy = 100.0 * (double)exams[i].hits / (double)exams[i].n,
             .lr = a->lr,
+            .epoch = feed_epochs(&a->feed, a->k),
+            .rounds = a->k,
+            .alive = true,
         };
         a->tally = (struct tally){0};
         if (!(r->best_accuracy >= r->scores[i].accuracy))
@@ -48,6 +52,7 @@ fault session_evaluate(struct veche_run *r)
     TRY(f);
     r->evaluated = r->agents[0].k;
     struct evaluation e = {
+        .step = r->agents[0].k,
         .round = r->agents[0].k,
         .epoch = feed_epochs(&r->agents[0].feed, r->agents[0].k),
         .real_s = session_seconds(r),
@@ -55,6 +60,8 @@ fault session_evaluate(struct veche_run *r)
         .samples = r->samples,
         .scores = r->scores,
         .n_agents = r->n_agents,
+        .averaged_loss = NAN,
+        .averaged_accuracy = NAN,
     };
     TRY(run_record_evaluation(&r->folder, &e));
     session_tell(r, VECHE_EVALUATION, NULL);
@@ -83,13 +90,7 @@ static fault hash_parameters(const struct veche_run *r, char hex[SHA256_HEX])
 fault session_summary(const struct veche_run *r, struct summary *out)
 {
     const struct experiment *e = r->experiment;
-    double *values = calloc(r->n_agents, 2 * sizeof *values), *losses = values + r->n_agents;
-    if (!values)
-        return OUT_OF_MEMORY;
-    for (size_t i = 0; i < r->n_agents; i++) {
-        values[i] = r->evaluated == NOT_YET ? NAN : r->scores[i].accuracy;
-        losses[i] = r->evaluated == NOT_YET ? NAN : r->scores[i].loss;
-    }
+    size_t n_scores = r->evaluated == NOT_YET ? 0 : r->n_agents;
     double seconds = session_seconds(r);
     struct summary s = {
         .name = e->name,
@@ -102,14 +103,14 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .rounds = r->agents[0].k,
         .samples = r->samples,
         .epochs = feed_epochs(&r->agents[0].feed, r->agents[0].k),
-        .accuracy = spread_of(values, r->n_agents),
-        .loss = spread_of(losses, r->n_agents),
+        .accuracy = spread_of_scores(r->scores, n_scores, offsetof(struct score, accuracy)),
+        .loss = spread_of_scores(r->scores, n_scores, offsetof(struct score, loss)),
         .best_accuracy = r->best_accuracy,
+        .averaged_accuracy = NAN,
         .real_s = seconds,
         .virtual_s = virtual_seconds(r),
         .images_per_s = seconds > 0 ? (double)r->samples / seconds : 0,
     };
-    free(values);
     TRY(hash_parameters(r, s.params_sha256));
     *out = s;
     return OK;

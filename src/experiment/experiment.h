@@ -88,12 +88,18 @@ struct wire_between { /* an item of network.links */
     struct wire wire;
 };
 
+struct groups { /* agents told apart, no agent twice */
+    const uint32_t *agents; /* [n]                        */
+    const uint32_t *group;  /* [n] of each, < n_groups    */
+    size_t n, n_groups;
+};
+
 struct network_settings { /* network: */
     bool written;         /* false: everything is free, and the members below say so too */
     struct wire within;   /* between agents of one site, or everywhere where there are no sites */
     struct wire across;   /* between agents of different sites */
-    size_t n_sites;
-    const uint32_t *site_of;          /* [agents], each < n_sites; NULL: no sites */
+    struct groups sites;              /* all agents; n == 0: no sites             */
+    const uint32_t *site_of;          /* [agents]: the site of each; NULL: no sites */
     const struct wire_between *links; /* sorted by (a, b), no pair twice: other wires for single pairs */
     size_t n_links;
     double patience_s; /* how long one waits for a peer */
@@ -103,9 +109,9 @@ struct network_settings { /* network: */
 struct wire network_wire(const struct network_settings *n, size_t a, size_t b);
 
 enum event_kind {
-    EVENT_CRASH,     /* agents[..] die                                               */
-    EVENT_RETURN,    /* agents[..] are back                                          */
-    EVENT_CUT,       /* nothing passes between agents[0] and agents[1], either way   */
+    EVENT_CRASH,     /* all of `who` die                                             */
+    EVENT_RETURN,    /* all of `who` are back                                        */
+    EVENT_CUT,       /* nothing passes between the two of `who`, either way          */
     EVENT_MEND,      /* it does again                                                */
     EVENT_PARTITION, /* nothing passes between agents of different groups            */
     EVENT_HEAL,      /* every cut is mended and the partition is over                */
@@ -115,10 +121,7 @@ enum event_kind {
 struct event { /* an item of events */
     enum event_kind kind;
     double at_s; /* virtual time, >= 0 */
-    const uint32_t *agents;
-    size_t n_agents;
-    const uint32_t *group; /* PARTITION: that of each of `agents`, < n_groups; those not named are one more group */
-    size_t n_groups;
+    struct groups who; /* PARTITION: those not named are one more group. Others: a single group; HEAL: nobody */
     struct place place;
 };
 
