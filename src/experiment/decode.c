@@ -169,7 +169,7 @@ fault decode_map(const struct decoder *d, const struct node *map, const struct f
 static const char *kind_at(const void *ctx, size_t i)
 {
     const struct kinds *kinds = ctx;
-    return i < kinds->n ? kinds->rows[i].name : NULL;
+    return i < kinds->n ? kinds_at(kinds, i)->name : NULL;
 }
 
 static fault unknown_kind(const struct node *node, const char *name, enum category category,

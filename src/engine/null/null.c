@@ -1,6 +1,6 @@
 /* null.c - an engine that does no work, so that what remains of a run's time is everybody else's.
  *
- * Rows, reading, writing and the optimiser's slots are real; lessons, exams and updates change no number and
+ * Rows, reading, writing and the optimiser's slots are real; lessons, exams, updates and blends change no number and
  * report a loss of 0 and no hits.
  */
 #include <stdio.h>
@@ -51,6 +51,12 @@ static fault null_examine(struct engine *e, struct exam *exams, size_t n)
 static fault null_update(struct engine *e, const struct update *updates, size_t n)
 {
     (void)e, (void)updates, (void)n;
+    return OK;
+}
+
+static fault null_mix(struct engine *e, const struct blend *blends, size_t n)
+{
+    (void)e, (void)blends, (void)n;
     return OK;
 }
 
