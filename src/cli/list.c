@@ -18,8 +18,8 @@ int cli_list(int argc, char **argv)
 {
     static const struct argp parser = {
         NULL, take_word, "[CATEGORY]",
-        "Lists the names one may write in an experiment, with their settings. Categories: sets, models, layers, "
-        "optimisers, schedules, strategies, engines, worlds, settings.",
+        "Lists the names one may write in an experiment, with their settings. Categories: sets, splits, models, "
+        "layers, optimisers, schedules, topologies, strategies, engines, worlds, speeds, stragglers, settings.",
         NULL, NULL, NULL};
     const char *category = NULL;
     char *text = NULL;
