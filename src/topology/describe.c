@@ -7,8 +7,8 @@
 #include "topology/page.h"
 #include "topology/spectrum.h"
 
-/* "0.2222", or "-0.05 to 0.31, 4 below zero". */
-static void print_range(FILE *out, const double *values, size_t n)
+/* "0.2222 on edges", or "-0.05 to 0.31 on edges (4 below zero)". */
+static void print_range(FILE *out, const char *where, const double *values, size_t n)
 {
     double least = INFINITY, most = -INFINITY;
     size_t below = 0;
@@ -17,12 +17,11 @@ static void print_range(FILE *out, const double *values, size_t n)
         most = fmax(most, values[i]);
         below += values[i] < 0;
     }
-    if (most - least < 1e-9)
-        fprintf(out, "%.4g", most);
-    else
-        fprintf(out, "%.4g to %.4g", least, most);
+    if (most - least > 1e-9)
+        fprintf(out, "%.4g to ", least);
+    fprintf(out, "%.4g on %s", most, where);
     if (below)
-        fprintf(out, ", %zu below zero", below);
+        fprintf(out, " (%zu below zero)", below);
 }
 
 static void print_gamma(FILE *out, const struct survey *s, enum weights_kind kind)
@@ -63,11 +62,11 @@ fault survey_text(const struct topology *t, const struct survey *s, char **text)
         print_gamma(page.out, s, (enum weights_kind)k);
     fprintf(page.out, "\n> %s weights: ", weights_name(s->kind));
     if (t->n_edges) {
-        print_range(page.out, s->weights.edge, t->n_edges);
-        fputs(" on edges; ", page.out);
+        print_range(page.out, "edges", s->weights.edge, t->n_edges);
+        fputs("; ", page.out);
     }
-    print_range(page.out, s->weights.self, t->n);
-    fputs(" on oneself\n", page.out);
+    print_range(page.out, "oneself", s->weights.self, t->n);
+    fputc('\n', page.out);
     return page_close(&page, text);
 }
 

@@ -11,7 +11,13 @@
 #include <stdlib.h>
 
 static const double pi = 3.14159265358979323846;
-enum { MOST_SPRINGS = 800 /* vertices */, SWEEPS = 300, WIDE_TREE = 24 /* leaves */, LONG_ROW = 12 };
+enum {
+    MOST_SPRINGS = 800 /* vertices */,
+    SWEEPS = 300,
+    PUSHES = 40,
+    WIDE_TREE = 24 /* leaves */,
+    LONG_ROW = 12
+};
 
 /* k of n round a circle, from the top clockwise. */
 static struct spot on_circle(double k, double n, double radius)
@@ -97,28 +103,6 @@ static fault tree(const struct topology *t, struct spot *spots)
     return OK;
 }
 
-/* Each bit has a direction of its own; a vertex stands at the sum of those of its bits. Up to three bits it
- * is the cube as one draws it by hand; above, directions fan out over a half turn, with lengths that keep
- * vertices apart. */
-static fault cube(const struct topology *t, struct spot *spots)
-{
-    static const struct spot by_hand[] = {{1, 0}, {0, -1}, {0.45, -0.35}};
-    size_t bits = 0;
-    while ((size_t)1 << bits < t->n)
-        bits++;
-    for (size_t i = 0; i < t->n; i++) {
-        spots[i] = (struct spot){0, 0};
-        for (size_t b = 0; b < bits; b++) {
-            double angle = pi * ((double)b + 0.5) / (double)bits,
-                   length = bits % 2 ? 1 + 0.12 * (double)b : 1;
-            struct spot d = bits <= 3 ? by_hand[b] : (struct spot){length * cos(angle), -length * sin(angle)};
-            spots[i].x += (i >> b & 1) ? d.x : 0;
-            spots[i].y += (i >> b & 1) ? d.y : 0;
-        }
-    }
-    return OK;
-}
-
 /* The lengths of the shortest ways from `start` to all, breadth first. */
 static void measure_ways(const struct topology *t, size_t start, double *ways, uint32_t *queue)
 {
@@ -161,6 +145,26 @@ static void begin_springs(const struct topology *t, struct spot *spots)
         spots[i] = on_circle((double)i, (double)t->n, sqrt((double)t->n) * (1 + 0.1 * sin(7.0 * (double)i)));
 }
 
+/* Pushes vertices apart that the springs left too close together for their numbers to be read. */
+static void part_crowds(struct spot *spots, size_t n)
+{
+    double reach = 0;
+    for (size_t i = 0; i < n; i++)
+        reach = fmax(reach, hypot(spots[i].x, spots[i].y));
+    double least = reach / sqrt((double)n);
+    for (int sweep = 0; sweep < PUSHES; sweep++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = i + 1; j < n; j++) {
+                double dx = spots[j].x - spots[i].x, dy = spots[j].y - spots[i].y,
+                       apart = fmax(hypot(dx, dy), 1e-9);
+                double push = apart < least ? (least - apart) / apart / 4 : 0;
+                spots[i].x -= push * dx;
+                spots[i].y -= push * dy;
+                spots[j].x += push * dx;
+                spots[j].y += push * dy;
+            }
+}
+
 static fault springs(const struct topology *t, struct spot *spots)
 {
     if (t->n > MOST_SPRINGS || t->n < 3)
@@ -174,11 +178,35 @@ static fault springs(const struct topology *t, struct spot *spots)
         for (int sweep = 0; sweep < SWEEPS; sweep++)
             for (size_t i = 0; i < t->n; i++)
                 spots[i] = wish(spots, t->n, i, ways + i * t->n);
+        part_crowds(spots, t->n);
     }
     fault f = ways && queue ? OK : OUT_OF_MEMORY;
     free(ways);
     free(queue);
     return f;
+}
+
+/* Each bit has a direction of its own; a vertex stands at the sum of those of its bits. Up to three bits it
+ * is the cube as one draws it by hand, with four the directions fan out over a half turn; beyond, springs
+ * keep vertices apart. */
+static fault cube(const struct topology *t, struct spot *spots)
+{
+    static const struct spot by_hand[] = {{1, 0}, {0, -1}, {0.45, -0.35}};
+    size_t bits = 0;
+    while ((size_t)1 << bits < t->n)
+        bits++;
+    if (bits > 4)
+        return springs(t, spots);
+    for (size_t i = 0; i < t->n; i++) {
+        spots[i] = (struct spot){0, 0};
+        for (size_t b = 0; b < bits; b++) {
+            double angle = pi * ((double)b + 0.5) / 4;
+            struct spot d = bits <= 3 ? by_hand[b] : (struct spot){cos(angle), -sin(angle)};
+            spots[i].x += (i >> b & 1) ? d.x : 0;
+            spots[i].y += (i >> b & 1) ? d.y : 0;
+        }
+    }
+    return OK;
 }
 
 fault layout_spots(const struct topology *t, struct spot *spots)

@@ -3,7 +3,8 @@
  *
  *   spots -> scaled to the sheet -> edges (negative ones last and in another colour) -> vertices -> numbers
  *
- * Edges that go round a torus leave as stubs on both sides, so that the grid stays to be seen.
+ * Edges that go round a torus leave as stubs on both sides, so that the grid stays to be seen; short chords
+ * of a circle bend inwards, clear of the vertices they pass.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct drawing {
     const struct topology *t;
     const struct survey *s;
     struct spot *spots; /* owned; in pixels                                 */
+    struct spot centre; /* of all vertices                                  */
     double height;      /* of the sheet                                     */
     double radius;      /* of vertices                                      */
     double widest;      /* line                                             */
@@ -66,6 +68,7 @@ static void scale_spots(struct drawing *d)
            y = head + margin + tall / 2 - scale * (b.top + b.bottom) / 2;
     for (size_t i = 0; i < d->t->n; i++)
         d->spots[i] = (struct spot){x + scale * d->spots[i].x, y + scale * d->spots[i].y};
+    d->centre = (struct spot){sheet / 2, head + margin + tall / 2};
     d->height = head + 2 * margin + tall + foot;
 }
 
@@ -82,8 +85,7 @@ static double closest(const struct spot *spots, size_t n)
 static void choose_sizes(struct drawing *d)
 {
     d->radius = fmin(fmax(0.32 * closest(d->spots, d->t->n), least_radius), most_radius);
-    double crowd = fmin(1, sqrt(220.0 / (double)(d->t->n_edges + 1)));
-    d->widest = fmax(fmin(0.5 * d->radius, 6) * crowd, 0.7);
+    d->widest = fmax(fmin(0.45 * d->radius, 6) * fmin(1, pow(72.0 / (double)(d->t->n_edges + 1), 0.85)), 0.6);
     d->heaviest = 0;
     for (size_t e = 0; e < d->t->n_edges; e++)
         d->heaviest = fmax(d->heaviest, fabs(d->s->weights.edge[e]));
@@ -93,13 +95,40 @@ static void choose_sizes(struct drawing *d)
 
 static double width_of(const struct drawing *d, double weight)
 {
-    return d->widest * (0.15 + 0.85 * fabs(weight) / d->heaviest);
+    return d->widest * (0.2 + 0.8 * fabs(weight) / d->heaviest);
 }
 
 static void draw_line(const struct drawing *d, struct spot from, struct spot to, double width)
 {
-    fprintf(d->out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.2f\"/>", from.x,
-            from.y, to.x, to.y, width);
+    fprintf(d->out, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke-width=\"%.2f\"/>", from.x, from.y, to.x, to.y,
+            width);
+}
+
+/* A curve whose middle is moved by `by`. */
+static void draw_curve(const struct drawing *d, struct spot from, struct spot to, struct spot by,
+                       double width)
+{
+    double x = (from.x + to.x) / 2 + 2 * by.x, y = (from.y + to.y) / 2 + 2 * by.y;
+    fprintf(d->out, "<path d=\"M%.1f %.1fQ%.1f %.1f %.1f %.1f\" stroke-width=\"%.2f\"/>", from.x, from.y, x,
+            y, to.x, to.y, width);
+}
+
+/* Whether a chord of a circle passes so close under the vertices between its ends that it must bend; if so,
+ * how far. */
+static bool bends(const struct drawing *d, struct edge e, struct spot *by)
+{
+    size_t n = d->t->n, steps = e.b - e.a < n - (e.b - e.a) ? e.b - e.a : n - (e.b - e.a);
+    if (d->t->layout != LAYOUT_CIRCLE || steps < 2 || n < 6)
+        return false;
+    struct spot a = d->spots[e.a], b = d->spots[e.b], middle = {(a.x + b.x) / 2, (a.y + b.y) / 2};
+    double radius = hypot(a.x - d->centre.x, a.y - d->centre.y);
+    double inside = hypot(middle.x - d->centre.x, middle.y - d->centre.y);
+    double wanted = radius - d->radius * (1.5 + 0.6 * (double)steps);
+    if (inside <= wanted || wanted <= 0)
+        return false;
+    double part = (wanted - inside) / inside;
+    *by = (struct spot){part * (middle.x - d->centre.x), part * (middle.y - d->centre.y)};
+    return true;
 }
 
 /* Whether an edge of a torus goes round; if so, which way it leaves its smaller end. */
@@ -116,12 +145,14 @@ static bool goes_round(const struct topology *t, struct edge e, struct spot *way
 static void draw_edge(const struct drawing *d, size_t e)
 {
     struct edge edge = d->t->edges[e];
-    struct spot from = d->spots[edge.a], to = d->spots[edge.b], way;
+    struct spot from = d->spots[edge.a], to = d->spots[edge.b], way, by;
     double weight = d->s->weights.edge[e], width = width_of(d, weight), reach = 2.1 * d->radius;
     fprintf(d->out, "<g><title>%u to %u: %.4g</title>", edge.a, edge.b, weight);
     if (goes_round(d->t, edge, &way)) {
         draw_line(d, from, (struct spot){from.x + reach * way.x, from.y + reach * way.y}, width);
         draw_line(d, to, (struct spot){to.x - reach * way.x, to.y - reach * way.y}, width);
+    } else if (bends(d, edge, &by)) {
+        draw_curve(d, from, to, by, width);
     } else {
         draw_line(d, from, to, width);
     }
@@ -130,8 +161,8 @@ static void draw_edge(const struct drawing *d, size_t e)
 
 static void draw_edges(const struct drawing *d, bool negative)
 {
-    fprintf(d->out, "<g stroke=\"%s\" stroke-linecap=\"round\" stroke-opacity=\"%.2f\">\n",
-            negative ? NEGATIVE : POSITIVE, d->t->n_edges > 300 ? 0.6 : 0.85);
+    fprintf(d->out, "<g fill=\"none\" stroke=\"%s\" stroke-linecap=\"round\" stroke-opacity=\"%.2f\">\n",
+            negative ? NEGATIVE : POSITIVE, d->t->n_edges > 300 ? 0.55 : 0.85);
     for (size_t e = 0; e < d->t->n_edges; e++)
         if ((d->s->weights.edge[e] < 0) == negative)
             draw_edge(d, e);
@@ -213,8 +244,9 @@ static double draw_sample(const struct drawing *d, double x, double weight)
     fprintf(d->out,
             "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"%.2f\"/>", x,
             y, x + 34, y, weight < 0 ? NEGATIVE : POSITIVE, width_of(d, weight));
-    fprintf(d->out, "<text x=\"%.0f\" y=\"%.1f\">%.3g</text>\n", x + 42, y + 4.5, weight);
-    return x + 112;
+    fprintf(d->out, "<text x=\"%.0f\" y=\"%.1f\">%.3g%s</text>\n", x + 42, y + 4.5, weight,
+            weight < 0 ? " (negative)" : "");
+    return x + (weight < 0 ? 180 : 105);
 }
 
 static void write_legend(const struct drawing *d)
