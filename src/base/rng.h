@@ -14,7 +14,7 @@
 
 /* Adding a purpose at the end keeps all older streams as they are. */
 enum rng_purpose { RNG_INIT, RNG_ORDER, RNG_AUGMENT, RNG_DROPOUT, RNG_SPLIT, RNG_SYNTHETIC, RNG_LIMIT, RNG_TEST,
-                   RNG_TOPOLOGY, RNG_SPEED, RNG_STRAGGLER };
+                   RNG_TOPOLOGY, RNG_SPEED, RNG_STRAGGLER, RNG_EVENTS, RNG_PARTNER };
 
 struct rng {
     uint64_t s[4];
