@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "optim/optim.h"
 #include "strategy/agent.h"
+#include "topology/topology.h"
 #include "world/world.h"
 
 struct registry registry_of_everything(void)
@@ -17,6 +18,7 @@ struct registry registry_of_everything(void)
                                  [KIND_LAYER] = layer_kinds,
                                  [KIND_OPTIM] = optim_kinds,
                                  [KIND_SCHEDULE] = schedule_kinds,
+                                 [KIND_TOPOLOGY] = topology_kinds,
                                  [KIND_STRATEGY] = strategy_kinds,
                                  [KIND_ENGINE] = engine_kinds,
                                  [KIND_WORLD] = world_kinds,
