@@ -129,6 +129,12 @@ VECHE_API veche_fault *veche_dataset_get(const char *name, const char *from, vec
                                          void *ctx);
 VECHE_API veche_fault *veche_dataset_verify(const char *name, veche_fetch_progress *progress, void *ctx);
 
+/* A graph of agents ("torus:6x6"), its figures and its mixing weights: for people, as one JSON object, as a drawing. Each
+ * may be NULL where it is not wanted. `weights`: uniform, metropolis, best-constant or fastest; NULL for fastest or, where
+ * the graph is too large for it, metropolis. Graphs that are drawn at random follow from the seed. */
+VECHE_API veche_fault *veche_topology(const char *spec, const char *weights, uint64_t seed, char **text, char **json,
+                                      char **svg);
+
 /* Measures an engine; settings are "model=resnet20", "batch=32", "precision=fp32", "threads=2", "replicas=1",
  * "seconds=5", "engine=dnnl". One JSON object. */
 VECHE_API veche_fault *veche_bench_engine(const char *const *settings, size_t n, char **json);

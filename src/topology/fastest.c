@@ -172,13 +172,13 @@ static fault walk(struct solver *v, double decrement, bool *gained)
 }
 
 /* Newton's method for one t, until a step would gain next to nothing or nothing that can still be seen. */
-static fault centre(struct solver *v)
+static fault centre(struct solver *v, double enough)
 {
     bool gained = true;
     for (int i = 0; gained && i < MOST_NEWTON_STEPS; i++) {
         double decrement = 0;
         TRY(find_step(v, &decrement));
-        if (decrement < 1e-3)
+        if (decrement < enough)
             break;
         TRY(walk(v, decrement, &gained));
     }
@@ -198,8 +198,9 @@ static fault solve(struct solver *v)
         return FAIL(FAULT_NUMBER, "%s: no weights to start from", v->graph->spec);
     TRY(invert_both(v));
     for (;;) {
-        TRY(centre(v));
-        if (2 * (double)v->n / v->at.t < wanted_gap)
+        bool last = 2 * (double)v->n / v->at.t < wanted_gap;
+        TRY(centre(v, last ? 1e-9 : 1e-3));
+        if (last)
             return OK;
         raise_barrier(v, v->at.t * raise_t);
     }

@@ -76,7 +76,7 @@ struct weights {
 
 /* Above this many vertices nothing is asked of dense eigenvalues, above these no fastest weights are sought.
  */
-enum { SPECTRUM_MOST = 2000, FASTEST_MOST = 300, FASTEST_MOST_EDGES = 1200 };
+enum { SPECTRUM_MOST = 2000, FASTEST_MOST = 300, FASTEST_MOST_EDGES = 1000 };
 
 /* uniform and metropolis take O(edges) time and memory; best-constant and fastest are FAULT_USAGE beyond the
  * limits above. */
@@ -90,8 +90,10 @@ enum weights_kind weights_usual(const struct topology *t);
  * SPECTRUM_MOST. */
 fault weights_gamma(const struct topology *t, const struct weights *w, double *out);
 
+#define DIAMETER_UNKNOWN SIZE_MAX
+
 struct topology_facts {
-    size_t diameter;
+    size_t diameter; /* the longest of all shortest ways; DIAMETER_UNKNOWN where the graph is too large */
     double
         connectivity; /* second smallest eigenvalue of the Laplacian; 0 for one vertex, NaN where too large */
     double gamma[N_WEIGHTS]; /* NaN where the graph is too large */
@@ -103,6 +105,10 @@ struct survey {
     enum weights_kind kind;
     struct weights weights; /* owned */
 };
+
+/* Rounds of mixing in which a disagreement is halved, at worst: ln 2 / -ln gamma; 0 when one round ends it.
+ */
+double rounds_to_halve(double gamma);
 
 fault survey_make(const struct topology *t, enum weights_kind kind, struct survey *out);
 void survey_release(struct survey *s);
