@@ -64,6 +64,8 @@ typedef struct {
     uint64_t round, rounds;
     double epoch, epochs;
     double real_s;       /* since the run began, pauses between stop and resume left out */
+    double virtual_s;    /* on the machines the experiment describes                     */
+    size_t agents;
     double images_per_s; /* lately                                                       */
     double lr;
     double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */

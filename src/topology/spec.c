@@ -81,7 +81,7 @@ static const struct kind rows[] = {
 };
 /* clang-format on */
 
-const struct kinds topology_kinds = {rows, sizeof rows / sizeof *rows};
+const struct kinds topology_kinds = {.rows = rows, .n = sizeof rows / sizeof *rows};
 
 struct request {
     const char *spec; /* what was written, fit for a sentence */
