@@ -41,8 +41,7 @@ fault make_chords(const struct sizes *z, struct rng *random, struct sketch *s)
     s->n = (size_t)z->n;
     size_t k = (size_t)z->k, longest = (s->n - 1) / 2, most = longest > 1 ? longest - 1 : 0, last = 1;
     if (k > most)
-        return FAIL(FAULT_EXPERIMENT, "a cycle of %zu has room for %zu chords from each vertex, not for %zu",
-                    s->n, most, k);
+        return FAIL(FAULT_EXPERIMENT, "K: %zu is more than a cycle of %zu has room for, %zu", k, s->n, most);
     TRY(add_stride(s, 1));
     for (size_t j = 1; j <= k; j++) {
         size_t stride = (size_t)lround(pow((double)s->n, (double)j / (double)(k + 1)));
@@ -148,9 +147,11 @@ fault make_expander(const struct sizes *z, struct rng *random, struct sketch *s)
     (void)random;
     size_t k = (size_t)lround(sqrt((double)z->n));
     s->n = (size_t)z->n;
-    if (k * k != s->n)
-        return FAIL(FAULT_EXPERIMENT, "an expander has a square number of vertices; near %zu are %zu and %zu",
-                    s->n, k * k, k * k < s->n ? (k + 1) * (k + 1) : (k - 1) * (k - 1));
+    if (k * k != s->n) {
+        size_t below = k * k < s->n ? k : k - 1;
+        return FAIL(FAULT_EXPERIMENT, "an expander has a square number of vertices, such as %zu or %zu",
+                    below * below, (below + 1) * (below + 1));
+    }
     for (size_t x = 0; x < k; x++)
         for (size_t y = 0; y < k; y++)
             for (size_t odd = 0; odd < 2; odd++) {

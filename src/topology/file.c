@@ -112,16 +112,29 @@ static fault take_line(struct edge_file *r, char *line, struct sketch *s)
     return take_edge(r, a, b, s);
 }
 
+/* The next line, without its end; `*more` is false after the last. */
+static fault read_line(struct edge_file *r, char line[LONGEST_LINE + 1], bool *more)
+{
+    size_t n = 0;
+    int c = getc(r->file);
+    *more = c != EOF;
+    r->line += *more;
+    for (; c != EOF && c != '\n'; c = getc(r->file)) {
+        if (c == '\0')
+            return FAIL_LINE(r, r->line, "holds a zero byte; a list of edges is plain text");
+        if (n == LONGEST_LINE)
+            return FAIL_LINE(r, r->line, "the line is longer than %d bytes", LONGEST_LINE);
+        line[n++] = (char)c;
+    }
+    line[n] = '\0';
+    return OK;
+}
+
 static fault read_lines(struct edge_file *r, struct sketch *s)
 {
-    char line[LONGEST_LINE + 2];
-    while (fgets(line, sizeof line, r->file)) {
-        r->line++;
-        size_t n = strlen(line);
-        if (n == sizeof line - 1 && line[n - 1] != '\n')
-            return FAIL_LINE(r, r->line, "the line is longer than %d bytes", LONGEST_LINE);
-        if (n && line[n - 1] != '\n' && !feof(r->file))
-            return FAIL_LINE(r, r->line, "holds a zero byte; a list of edges is plain text");
+    char line[LONGEST_LINE + 1];
+    for (bool more = true; more;) {
+        TRY(read_line(r, line, &more));
         TRY(take_line(r, line, s));
     }
     if (ferror(r->file))

@@ -135,9 +135,7 @@ fault make_small_world(const struct sizes *z, struct rng *random, struct sketch 
                     "the number of nearest neighbours must be even, as half stand on each side; "
                     "%lld is odd",
                     (long long)z->k);
-    if (z->k >= z->n)
-        return FAIL(FAULT_EXPERIMENT, "among %lld vertices none has %lld neighbours", (long long)z->n,
-                    (long long)z->k);
+    TRY(check_degree(z->n, z->k));
     TRY(make_ring((size_t)z->k, s));
     TRY(set_of(s, &set));
     for (size_t i = 0; i < s->n_edges; i++)

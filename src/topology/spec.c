@@ -2,6 +2,7 @@
  *
  *   spec -> family (a row below) -> sizes -> sketch, drawn again until connected -> topology
  */
+#include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,9 @@ static fault blame(const struct request *r, fault f)
 
 static fault find_family(struct request *r, const char *spec)
 {
+    for (const char *c = spec; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            return fail_at(r->place, "the graph '%s' holds a control character", r->spec);
     r->kind = kind_find(&topology_kinds, spec);
     if (!r->kind) {
         const char *nearest = kind_nearest(&topology_kinds, spec);
@@ -122,7 +126,7 @@ static fault read_numbers(struct request *r, char *text, struct arena *arena)
 {
     for (const struct field *row = r->family->numbers; row->name; row++) {
         char *end = row[1].name && text ? strchr(text, r->family->separator) : NULL;
-        if (!text || !*text || (row[1].name && !end))
+        if (!text || !*text || end == text || (row[1].name && !end))
             return fail_at(r->place, "'%s' is not of the form %s", r->spec, r->kind->pattern);
         if (end)
             *end = '\0';
