@@ -14,6 +14,7 @@ static const struct command {
     {"list", "[CATEGORY]", "all names one may write, with their settings", cli_list},
     {"data", "list | get NAME | verify NAME", "data sets: what is here, fetch, verify", cli_data},
     {"resume", "RUN", "go on from the last checkpoint", cli_resume},
+    {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
     {"bench", "engine [key=value ...]", "figures as JSON", cli_bench},
 };
 
