@@ -109,6 +109,19 @@ VECHE_API size_t veche_parameter_size(const veche_run *r);  /* floats in all    
 VECHE_API veche_parameter veche_parameter_at(const veche_run *r, size_t i);
 VECHE_API veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats);
 
+/* ---- reports ---- */
+
+typedef struct veche_report veche_report;
+
+/* Reads the folders of n runs, finished or not, without touching them. */
+VECHE_API veche_fault *veche_report_read(const char *const *runs, size_t n, veche_report **out);
+/* Formats: "text" (a table), "json" (one object), "html" (a page that needs no other file), "svg:accuracy", "svg:loss",
+ * "svg:disagreement", "svg:variation". `by` is the axis of the figures: "epochs" (also for NULL), "seconds", "bytes". */
+VECHE_API veche_fault *veche_report_print(const veche_report *r, const char *format, const char *by, char **text);
+/* The same to a file, which is replaced only when all of it is written. */
+VECHE_API veche_fault *veche_report_write(const veche_report *r, const char *format, const char *by, const char *path);
+VECHE_API void veche_report_free(veche_report *r);
+
 /* ---- what one may write, data sets, figures ---- */
 
 /* All names of one category (NULL: of all), with their settings and help. */

@@ -11,6 +11,7 @@ int cli_list(int argc, char **argv);
 int cli_data(int argc, char **argv);
 int cli_topology(int argc, char **argv);
 int cli_resume(int argc, char **argv);
+int cli_report(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 
 /* Tells a fault on stderr, frees it, and gives the exit code for it. */

@@ -15,6 +15,7 @@ static const struct command {
     {"data", "list | get NAME | verify NAME", "data sets: what is here, fetch, verify", cli_data},
     {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing", cli_topology},
     {"resume", "RUN", "go on from the last checkpoint", cli_resume},
+    {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
     {"bench", "engine [key=value ...]", "figures as JSON", cli_bench},
 };
 

@@ -51,7 +51,7 @@ struct spread spread_of_scores(const struct score *scores, size_t n, size_t offs
                        n);
 }
 
-static json_t *json_spread(const struct spread *s)
+json_t *json_spread(const struct spread *s)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", json_number(s->mean), "std", json_number(s->std), "min",
                      json_number(s->min), "max", json_number(s->max));
