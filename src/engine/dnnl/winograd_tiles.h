@@ -17,8 +17,18 @@
 #include "engine/dnnl/winograd.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
+
+/* Loops over registers must be unrolled to be fast; with a sanitizer's checks in each, to compile would take
+ * minutes. */
+#if defined(__clang__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                                   \
+    __has_feature(undefined_behavior_sanitizer)
+#define UNROLL
+#else
 #define UNROLL _Pragma("clang loop unroll(full)")
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNROLL
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
