@@ -1,24 +1,26 @@
-/* winograd.c - the forward pass and the gradient of the input (which is a forward pass with rotated weights).
+/* winograd.c - the forward pass, and the gradient of the input, which is a forward pass with rotated weights.
  *
- *   for each group of tiles:  B' d B of every tile  ->  for each of 36 positions, M = V U  ->  A' M A of
- * every tile
+ *   for each group of tiles:  V = B' d B of every tile
+ *                             M = V U at each of the 36 positions, [tiles x c] times [c x k]
+ *                             A' M A of every tile
  *
- * A group is as large as keeps its transforms in the second-level cache. They lie in 37 slots of one stretch:
- * inputs V in slots 1 to 36, and products M of position p in slot p, whose own V has already been used.
+ * A group's transforms stay in the second-level cache. Each channel block has 37 slots there, a slot being
+ * the group's vectors at one position: V fills slots 1 to 36, and M of position p goes into slot p, for the V
+ * that was there has been used by then.
  */
 #include "engine/dnnl/winograd.h"
 
 #ifdef __AVX512F__
 
-#include "base/arena.h"
 #include "engine/dnnl/winograd_tiles.h"
 
 enum {
-    GROUP = 32,                     /* tiles transformed together                                         */
-    SLOT = (GROUP + 1) * LANES,     /* floats: an odd number of cache lines, so that slots share no sets  */
-    BLOCK = (POSITIONS + 1) * SLOT, /* the slots of one channel block                                    */
-    ROWS = 8,                       /* tiles multiplied at once                                           */
+    GROUP = 32,                     /* tiles transformed together                          */
+    SLOT = (GROUP + 1) * LANES,     /* floats; odd in cache lines, so that slots share no sets */
+    BLOCK = (POSITIONS + 1) * SLOT, /* the slots of one channel block                      */
+    ROWS = 8,                       /* tiles multiplied at once                            */
 };
+_Static_assert((int)GROUP <= (int)POSITIONS, "one tile is prefetched at each position");
 
 /* One direction of the convolution: what is read, what is written. */
 struct direction {
@@ -65,8 +67,7 @@ size_t winograd_convolve_bytes(const struct winograd *s)
     return (s->c > s->k ? s->c : s->k) / LANES * BLOCK * sizeof(float);
 }
 
-/* Vectors of output channels multiplied at once; the transformed weights lie [position][k / these][c][these].
- */
+/* Vectors of output channels multiplied at once; weights lie [position][k / 16 / vectors][c][vectors][16]. */
 static size_t vectors_of(size_t k)
 {
     return k % (2 * LANES) == 0 ? 2 : 1;

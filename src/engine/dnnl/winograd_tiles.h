@@ -1,12 +1,11 @@
 /* winograd_tiles.h - the transforms of F(4x4, 3x3) on sixteen channels at once, and the walk over tiles.
  *
- * With the points 0, 1, -1, 2, -2 and infinity a 4x4 tile of outputs is
+ * With the points 0, 1, -1, 2, -2 and infinity (Lavin and Gray 2016) a 4x4 tile of outputs is
  *
  *     Y = A' [ (G g G') . (B' d B) ] A        d: the 6x6 inputs it sees, g: the 3x3 weights, ' transposes
  *
- * Each matrix is applied to columns, then to rows; a channel block is one vector, so nothing is ever
- * shuffled. The gradient of the weights is the adjoint, dg = G' [ (B' d B) . (A dY A') ] G, and uses the same
- * B and A.
+ * Each matrix is applied to columns, then to rows; a channel block is one vector, so images are never
+ * shuffled. The gradient of the weights is the adjoint, dg = G' [ (B' d B) . (A dY A') ] G.
  */
 #ifndef VECHE_ENGINE_DNNL_WINOGRAD_TILES_H
 #define VECHE_ENGINE_DNNL_WINOGRAD_TILES_H
@@ -18,8 +17,8 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Loops over registers must be unrolled to be fast; with a sanitizer's checks in each, to compile would take
- * minutes. */
+/* Loops over registers must be unrolled to be fast. Not under sanitizers: with their checks in every turn the
+ * compiler would take minutes. */
 #if defined(__clang__)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                                   \
     __has_feature(undefined_behavior_sanitizer)
@@ -76,8 +75,7 @@ struct window {
     __mmask16 row_inside[WINDOW], column_inside[WINDOW];
 };
 
-/* Row and column of the window's top left may be negative: as sizes they are huge, so one comparison does for
- * both. */
+/* The top left may lie outside: as a size a negative number is huge, so one comparison does for both ends. */
 ALWAYS_INLINE struct window window_at(size_t h, size_t w, ptrdiff_t y, ptrdiff_t x, int side)
 {
     struct window win;
@@ -105,10 +103,10 @@ struct image {
     size_t channels, h, w;
 };
 
-/* One channel block of an image as the convolution sees it: what lies outside is zero. */
+/* A window on one channel block of an image, as the convolution sees it: what lies outside is zero. */
 struct view {
-    const float *row[WINDOW],
-        *other[WINDOW]; /* the window's first column in each row, even where that lies outside */
+    const float *row[WINDOW]; /* the window's first column in each row, even where that lies outside */
+    const float *other[WINDOW];
     const struct window *window;
     __m512 scale, shift, other_scale;
 };
@@ -141,9 +139,9 @@ ALWAYS_INLINE __m512 view_value(enum loading loading, const struct view *view, i
 {
     __mmask16 inside = view->window->row_inside[i] & view->window->column_inside[j];
     __m512 raw = _mm512_maskz_loadu_ps(view->window->column_inside[j], view->row[i] + j * LANES);
-    if (loading == RELU)
-        return _mm512_maskz_max_ps(inside, _mm512_fmadd_ps(raw, view->scale, view->shift),
-                                   _mm512_setzero_ps());
+    if (loading == RELU) /* the maximum of zero and not-a-number is its second operand: it is not hidden */
+        return _mm512_maskz_max_ps(inside, _mm512_setzero_ps(),
+                                   _mm512_fmadd_ps(raw, view->scale, view->shift));
     if (loading == PAIR) {
         __m512 other = _mm512_maskz_loadu_ps(view->window->column_inside[j], view->other[i] + j * LANES);
         __m512 shifted = _mm512_fmadd_ps(other, view->other_scale, view->shift);
