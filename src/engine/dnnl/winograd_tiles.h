@@ -150,6 +150,30 @@ ALWAYS_INLINE __m512 view_value(enum loading loading, const struct view *view, i
     return raw;
 }
 
+/* Asks for a tile's share of an image (which may be NULL) well before it is used: memory is slow, and there
+ * is plenty of multiplying to do meanwhile. */
+static inline void prefetch_tile(const struct image *image, const float *floats, struct tile at,
+                                 bool to_write)
+{
+    if (!floats)
+        return;
+    for (size_t c = 0; c < image->channels; c += LANES) {
+        const float *plane = floats + (at.sample * image->channels + c) * image->h * image->w;
+        for (size_t y = at.y; y < at.y + TILE && y < image->h; y++)
+            for (size_t x = at.x; x < at.x + TILE && x < image->w; x++)
+                if (to_write)
+                    __builtin_prefetch(plane + (y * image->w + x) * LANES, 1);
+                else
+                    __builtin_prefetch(plane + (y * image->w + x) * LANES, 0, 2);
+    }
+}
+
+static inline void prefetch_input(const struct image *image, struct tile at)
+{
+    prefetch_tile(image, image->floats, at, false);
+    prefetch_tile(image, image->load ? image->load->other : NULL, at, false);
+}
+
 ALWAYS_INLINE __m512 plus_times(__m512 sum, float factor, __m512 x)
 {
     return _mm512_fmadd_ps(_mm512_set1_ps(factor), x, sum);
