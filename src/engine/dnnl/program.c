@@ -201,6 +201,9 @@ static void unit_init(struct program *p, size_t index)
             u->dx[k] = s->wanted[k] ? p->grads[op->in[k]] : NO_BUFFER;
         }
     }
+    u->maker = makers[op->kind];
+    if (op->kind == OP_CONV && conv_is_own(p, u))
+        u->maker = &own_conv_maker;
 }
 
 /* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one
@@ -229,8 +232,8 @@ static fault make_units(struct program *p)
         unit_init(p, i);
     fuse(p);
     for (size_t i = 0; i < g->n_ops; i++)
-        if (makers[g->ops[i].kind]->prepare) {
-            fault f = makers[g->ops[i].kind]->prepare(p, &p->units[i]);
+        if (p->units[i].maker->prepare) {
+            fault f = p->units[i].maker->prepare(p, &p->units[i]);
             if (f)
                 return fault_before(f, "layer '%s': ", g->ops[i].name);
         }
@@ -244,11 +247,11 @@ static void make_jobs(struct program *p)
     job_chunk(p, gather, NULL);
     for (size_t i = 0; i < p->plan.n_steps; i++) {
         const struct step *s = &p->plan.steps[i];
-        const struct op_maker *m = makers[p->setup->graph->ops[s->op].kind];
+        struct unit *u = &p->units[s->op];
         if (!s->back)
-            m->forward(p, &p->units[s->op]);
-        else if (m->backward)
-            m->backward(p, &p->units[s->op]);
+            u->maker->forward(p, u);
+        else if (u->maker->backward)
+            u->maker->backward(p, u);
     }
     job_after(p, collect_results, NULL);
     p->n_phases = p->last_phase + 1;

@@ -83,6 +83,7 @@ enum { FOREVER = 1 << 30 };
 
 /* One op of the graph as this engine sees it. */
 struct unit {
+    const struct op_maker *maker;
     const struct op *op;
     size_t index; /* of the op in the graph */
     const struct program *program;
@@ -119,7 +120,7 @@ struct program {
                */
     int results; /* per chunk: struct result */
     size_t n_bytes, local_bytes;
-    bool is_full; /* memory ran out while building */
+    bool is_full;    /* memory ran out while building */
     double *seconds; /* [workers][n_jobs]: the time each job took so far, or NULL: nobody asked */
 };
 
@@ -149,11 +150,11 @@ void buffer_use_whole(struct program *p, int buffer); /* by slices or after-jobs
 void buffer_use_next(struct program *p, int buffer);  /* by slices of the phase after this          */
 void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
              const struct unit *u);
-#define job_chunk(p, run, u) job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, #run, u)
-#define job_slices(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases, n, run, #run, u)
+#define job_chunk(p, run, u)          job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, #run, u)
+#define job_slices(p, run, u, n)      job_add(p, JOB_SLICE, (p)->n_phases, n, run, #run, u)
 #define job_slices_next(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases + 1, n, run, #run, u)
-#define job_after(p, run, u) job_add(p, JOB_AFTER, (p)->n_phases, 0, run, #run, u)
-#define job_prepare(p, run, u) job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, #run, u)
+#define job_after(p, run, u)          job_add(p, JOB_AFTER, (p)->n_phases, 0, run, #run, u)
+#define job_prepare(p, run, u)        job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, #run, u)
 void phase_end(struct program *p);
 void flat_reserve(struct program *p, size_t n_bytes); /* p->flat is at least so large */
 
@@ -187,7 +188,10 @@ struct op_maker {
     void (*forward)(struct program *p, struct unit *u);
     void (*backward)(struct program *p, struct unit *u); /* NULL: nothing */
 };
-extern const struct op_maker conv_maker, batchnorm_maker, linear_maker, add_maker, pointwise_maker,
-    maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker, reshape_maker, loss_maker;
+/* Winograd convolutions of our own, where conv_is_own says so. */
+bool conv_is_own(const struct program *p, const struct unit *u);
+extern const struct op_maker conv_maker, own_conv_maker, batchnorm_maker, linear_maker, add_maker,
+    pointwise_maker, maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker,
+    reshape_maker, loss_maker;
 
 #endif
