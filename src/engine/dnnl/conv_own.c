@@ -4,6 +4,9 @@
  *   forward:   y = x * w
  *   backward:  a partial gradient of w for each chunk; dx from dy
  *   one phase later: the partial gradients are summed in the chunks' order into the replica's row
+ *
+ * Beside that it does what fold.c gave it of its neighbours' work. A bias is left to the batchnorm behind,
+ * which takes away any constant again: it moves only the remembered mean, and its gradient is zero.
  */
 #include <string.h>
 
@@ -13,8 +16,7 @@
 struct own_conv {
     size_t n_floats;   /* of the weights */
     int forward, data; /* buffers: transformed weights */
-    int partial;       /* buffer: [chunk][n_floats] */
-    int spare;         /* buffer: dx of a chunk before it is added */
+    int partial;       /* buffer: [chunk][n_floats]    */
 };
 
 static struct winograd sizes_of(const struct unit *u, size_t n)
@@ -27,11 +29,21 @@ static struct winograd sizes_of(const struct unit *u, size_t n)
                              .pad = u->op->pad};
 }
 
+static bool feeds_batchnorm(const struct program *p, const struct unit *u)
+{
+    const struct graph *g = p->setup->graph;
+    for (size_t i = 0; i < g->n_ops && g->tensors[u->op->out].n_uses == 1; i++)
+        if (g->ops[i].in[0] == u->op->out)
+            return g->ops[i].kind == OP_BATCHNORM;
+    return false;
+}
+
 bool conv_is_own(const struct program *p, const struct unit *u)
 {
     struct winograd w = sizes_of(u, p->chunk);
-    return u->op->kernel == 3 && u->op->stride == 1 && u->op->bias < 0 && p->number == NUMBER_F32 &&
-           u->in.format == FORMAT_BLOCK16 && u->out.format == FORMAT_BLOCK16 && winograd_supported(&w);
+    return u->op->kernel == 3 && u->op->stride == 1 && (u->op->bias < 0 || feeds_batchnorm(p, u)) &&
+           p->number == NUMBER_F32 && u->in.format == FORMAT_BLOCK16 && u->out.format == FORMAT_BLOCK16 &&
+           winograd_supported(&w);
 }
 
 static void transform_weights(const struct task *t, const struct unit *u);
@@ -46,7 +58,6 @@ static fault own_prepare(struct program *p, struct unit *u)
     c->forward = buffer_keep(p, winograd_weights_bytes(&w));
     c->data = u->wanted[0] ? buffer_keep(p, winograd_weights_bytes(&w)) : NO_BUFFER;
     c->partial = buffer_add(p, 0, c->n_floats * sizeof(float) * p->n_chunks);
-    c->spare = buffer_add(p, layout_sample_bytes(&u->in), 0);
     flat_reserve(p, winograd_scratch_bytes(&w));
     job_prepare(p, transform_weights, u);
     return OK;
@@ -62,30 +73,87 @@ static void transform_weights(const struct task *t, const struct unit *u)
         winograd_weights_backward(&w, weights, task_kept(t, c->data));
 }
 
+/* What x is read from and what is done to it at loading. */
+static const float *load_x(const struct task *t, const struct unit *u, struct winograd_load *load)
+{
+    const struct unit *norm = u->folds.load;
+    if (!norm)
+        return task_chunk(t, u->x[0]);
+    struct norm_vectors v = norm_vectors(t, norm);
+    *load = (struct winograd_load){.scale = v.scale, .shift = v.shift};
+    return task_chunk(t, norm->x[0]);
+}
+
+/* Likewise for dy. */
+static const float *load_dy(const struct task *t, const struct unit *u, struct winograd_load *load)
+{
+    const struct unit *norm = u->folds.back;
+    if (!norm)
+        return task_chunk(t, u->dy);
+    struct norm_vectors v = norm_vectors(t, norm);
+    *load = (struct winograd_load){
+        .scale = v.of_g, .shift = v.constant, .other = task_chunk(t, u->y), .other_scale = v.of_x};
+    return task_chunk(t, norm->g);
+}
+
 static void own_forward_chunk(const struct task *t, const struct unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
-    winograd_forward(&w, NULL, task_chunk(t, u->x[0]), task_kept(t, c->forward), task_chunk(t, u->y), NULL,
-                     task_kept(t, t->program->flat));
+    struct winograd_load load = {0};
+    struct winograd_store store = {0};
+    const float *x = load_x(t, u, &load);
+    if (u->folds.sums) {
+        struct norm_sums sums = norm_clear_sums(t, u->folds.sums);
+        store.sum = sums.first;
+        store.products = sums.second;
+    }
+    winograd_forward(&w, load.scale ? &load : NULL, x, task_kept(t, c->forward), task_chunk(t, u->y),
+                     u->folds.sums ? &store : NULL, task_kept(t, t->program->flat));
 }
 
 static void own_gradient_chunk(const struct task *t, const struct unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
+    struct winograd_load of_x = {0}, of_dy = {0};
+    const float *x = load_x(t, u, &of_x), *dy = load_dy(t, u, &of_dy);
     float *partial = (float *)task_kept(t, c->partial) + t->index * c->n_floats;
-    winograd_backward_weights(&w, NULL, task_chunk(t, u->x[0]), NULL, task_chunk(t, u->dy), false, partial,
-                              task_kept(t, t->program->flat));
+    winograd_backward_weights(&w, of_x.scale ? &of_x : NULL, x, of_dy.scale ? &of_dy : NULL, dy, false,
+                              partial, task_kept(t, t->program->flat));
+}
+
+/* The relu and the batchnorm behind x, as dx is stored. */
+static void gate_dx(const struct task *t, const struct unit *u, struct winograd_store *store)
+{
+    const struct unit *gate = u->folds.gate, *norm = gate->op->kind == OP_ADD ? gate->fused : gate;
+    struct norm_sums sums = norm_clear_sums(t, norm);
+    store->sum = sums.first;
+    store->products = sums.second;
+    store->times = task_chunk(t, norm->x[0]);
+    if (!gate->op->relu)
+        return;
+    if (gate->op->kind == OP_ADD) {
+        store->gate = task_chunk(t, gate->y);
+        return;
+    }
+    struct norm_vectors v = norm_vectors(t, norm);
+    store->gate = store->times;
+    store->gate_scale = v.scale;
+    store->gate_shift = v.shift;
 }
 
 static void own_data_chunk(const struct task *t, const struct unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
-    struct winograd_store store = {.add = u->adds[0] ? task_chunk(t, u->dx[0]) : NULL};
-    winograd_backward_data(&w, NULL, task_chunk(t, u->dy), task_kept(t, c->data), task_chunk(t, u->dx[0]),
-                           &store, task_kept(t, t->program->flat));
+    struct winograd_load load = {0};
+    struct winograd_store store = {.add = u->adds[0] ? task_chunk(t, u->prior[0]) : NULL};
+    const float *dy = load_dy(t, u, &load);
+    if (u->folds.gate)
+        gate_dx(t, u, &store);
+    winograd_backward_data(&w, load.scale ? &load : NULL, dy, task_kept(t, c->data), task_chunk(t, u->dx[0]),
+                           store.add || u->folds.gate ? &store : NULL, task_kept(t, t->program->flat));
 }
 
 static void own_sum_gradient(const struct task *t, const struct unit *u)
@@ -97,11 +165,33 @@ static void own_sum_gradient(const struct task *t, const struct unit *u)
     for (size_t i = 1; i < t->program->n_chunks; i++)
         for (size_t k = 0; k < c->n_floats; k++)
             sum[k] += partial[i * c->n_floats + k];
+    if (u->op->bias >= 0)
+        memset(t->frame->grads + t->program->setup->graph->params[u->op->bias].offset, 0,
+               u->out.shape.c * sizeof(float));
+}
+
+static void use_x(struct program *p, const struct unit *u)
+{
+    buffer_use(p, u->folds.load ? u->folds.load->x[0] : u->x[0]);
+}
+
+static void use_dy(struct program *p, const struct unit *u)
+{
+    buffer_use(p, u->folds.back ? u->folds.back->g : u->dy);
+    if (u->folds.back)
+        buffer_use(p, u->y);
+}
+
+static void use_gate(struct program *p, const struct unit *gate)
+{
+    buffer_use(p, gate->op->kind == OP_ADD ? gate->fused->x[0] : gate->x[0]);
+    if (gate->op->kind == OP_ADD && gate->op->relu)
+        buffer_use(p, gate->y);
 }
 
 static void own_forward(struct program *p, struct unit *u)
 {
-    buffer_use(p, u->x[0]);
+    use_x(p, u);
     buffer_use(p, u->y);
     job_chunk(p, own_forward_chunk, u);
 }
@@ -109,16 +199,19 @@ static void own_forward(struct program *p, struct unit *u)
 static void own_backward(struct program *p, struct unit *u)
 {
     const struct own_conv *c = u->own;
-    buffer_use(p, u->x[0]);
-    buffer_use(p, u->dy);
+    use_x(p, u);
+    use_dy(p, u);
     buffer_use_whole(p, c->partial);
     job_chunk(p, own_gradient_chunk, u);
     if (u->wanted[0]) {
         buffer_use(p, u->dx[0]);
+        buffer_use(p, u->prior[0]);
+        if (u->folds.gate)
+            use_gate(p, u->folds.gate);
         job_chunk(p, own_data_chunk, u);
     }
     buffer_use_next(p, c->partial);
     job_slices_next(p, own_sum_gradient, u, 1);
 }
 
-const struct op_maker own_conv_maker = {own_prepare, own_forward, own_backward};
+const struct op_maker own_conv_maker = {own_prepare, own_forward, own_backward, true};

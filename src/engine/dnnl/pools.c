@@ -122,7 +122,7 @@ static void maxpool_backward(struct program *p, struct unit *u)
     pool_backward(p, u, maxpool_back_chunk);
 }
 
-const struct op_maker maxpool_maker = {NULL, maxpool_forward, maxpool_backward};
+const struct op_maker maxpool_maker = {NULL, maxpool_forward, maxpool_backward, false};
 
 INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
 {
@@ -175,7 +175,7 @@ static void avgpool_backward(struct program *p, struct unit *u)
     pool_backward(p, u, avgpool_back_chunk);
 }
 
-const struct op_maker avgpool_maker = {NULL, avgpool_forward, avgpool_backward};
+const struct op_maker avgpool_maker = {NULL, avgpool_forward, avgpool_backward, false};
 
 /* The output has no pixels and may lie otherwise than the input: it is read and written channel by channel.
  */
@@ -237,7 +237,7 @@ static void globalpool_backward(struct program *p, struct unit *u)
     pool_backward(p, u, globalpool_back_chunk);
 }
 
-const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward};
+const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward, false};
 
 /* Channel c of the input is channel c + before of the output. A group of the output is made of pieces of at
  * most two groups of the input: `n` lanes from (group, lane) of one to (group, lane) of the other. */
@@ -312,4 +312,4 @@ static void shortcut_backward(struct program *p, struct unit *u)
     pool_backward(p, u, shortcut_back_chunk);
 }
 
-const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward};
+const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward, false};

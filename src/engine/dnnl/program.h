@@ -81,19 +81,33 @@ struct buffer {
 #define NO_BUFFER (-1)
 enum { FOREVER = 1 << 30 };
 
+/* What our own convolutions do while they load and store, instead of the batchnorms next to them; see fold.c.
+ */
+struct folds {
+    const struct unit *load; /* x is this batchnorm's output, made from its input at every reading     */
+    const struct unit *sums; /* the sums of y are for this batchnorm                                   */
+    const struct unit *back; /* dy is the gradient of this batchnorm's input, made at every reading    */
+    const struct unit *gate; /* dx passes back through this op's relu; sums for the batchnorm in it    */
+    /* The other side, in the batchnorm (is_gated: or the add): a convolution does that part. */
+    bool is_applied, is_summed, is_backed, is_gated;
+};
+
 /* One op of the graph as this engine sees it. */
 struct unit {
     const struct op_maker *maker;
     const struct op *op;
     size_t index; /* of the op in the graph */
     const struct program *program;
-    struct layout in, out;   /* both inputs of an add lie alike    */
-    int x[2], y;             /* buffers of values ...              */
-    int dx[2], dy;           /* ... and gradients, or NO_BUFFER    */
-    bool wanted[2], adds[2]; /* as in struct step                  */
-    const struct unit
-        *fused; /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: the add */
-    void *own;  /* in the program's arena: what this kind of op needs besides */
+    struct layout in, out;   /* both inputs of an add lie alike                       */
+    int x[2], y;             /* buffers of values ...                                 */
+    int dx[2], dy;           /* ... and gradients, or NO_BUFFER                       */
+    bool wanted[2], adds[2]; /* as in struct step                                     */
+    int g;                   /* batchnorm, add: where dy behind the relu lies         */
+    int prior[2];            /* where what is added to dx lies so far, where it adds  */
+    /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: that add */
+    struct unit *fused;
+    struct folds folds;
+    void *own; /* in the program's arena: what this kind of op needs besides */
 };
 
 struct program {
@@ -108,6 +122,8 @@ struct program {
     struct layout *layouts; /* per tensor */
     struct unit *units;     /* per op     */
     int *values, *grads;    /* per tensor: buffers, or NO_BUFFER */
+    int *now; /* per tensor, while building: where its gradient lies so far; an add lends its own to its
+                 inputs */
     struct job *jobs;
     size_t n_jobs, most_jobs;
     struct phase *phases;
@@ -136,8 +152,10 @@ fault program_build(const struct engine_setup *setup, struct onednn *onednn, boo
                     struct program *out);
 void program_release(struct program *p);
 
-/* Its two inner steps: how every tensor lies (arrange.c), and where every buffer does (place.c). */
+/* Its inner steps: how every tensor lies, which ops do a part of their neighbours' work, where every buffer
+ * lies. */
 fault arrange(struct program *p);
+void fold(struct program *p);
 void place_buffers(struct program *p);
 
 /* Runs phases from `from` on, over the pool, or alone as `worker` when pool is NULL. */
@@ -187,6 +205,7 @@ struct op_maker {
     fault (*prepare)(struct program *p, struct unit *u);
     void (*forward)(struct program *p, struct unit *u);
     void (*backward)(struct program *p, struct unit *u); /* NULL: nothing */
+    bool takes_prior; /* backward adds to what lies in u->prior; the others to what lies in u->dx already */
 };
 /* Winograd convolutions of our own, where conv_is_own says so. */
 bool conv_is_own(const struct program *p, const struct unit *u);
