@@ -84,18 +84,6 @@ static const float *load_x(const struct task *t, const struct unit *u, struct wi
     return task_chunk(t, norm->x[0]);
 }
 
-/* Likewise for dy. */
-static const float *load_dy(const struct task *t, const struct unit *u, struct winograd_load *load)
-{
-    const struct unit *norm = u->folds.back;
-    if (!norm)
-        return task_chunk(t, u->dy);
-    struct norm_vectors v = norm_vectors(t, norm);
-    *load = (struct winograd_load){
-        .scale = v.of_g, .shift = v.constant, .other = task_chunk(t, u->y), .other_scale = v.of_x};
-    return task_chunk(t, norm->g);
-}
-
 static void own_forward_chunk(const struct task *t, const struct unit *u)
 {
     const struct own_conv *c = u->own;
@@ -116,44 +104,20 @@ static void own_gradient_chunk(const struct task *t, const struct unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
-    struct winograd_load of_x = {0}, of_dy = {0};
-    const float *x = load_x(t, u, &of_x), *dy = load_dy(t, u, &of_dy);
+    struct winograd_load load = {0};
+    const float *x = load_x(t, u, &load);
     float *partial = (float *)task_kept(t, c->partial) + t->index * c->n_floats;
-    winograd_backward_weights(&w, of_x.scale ? &of_x : NULL, x, of_dy.scale ? &of_dy : NULL, dy, false,
-                              partial, task_kept(t, t->program->flat));
-}
-
-/* The relu and the batchnorm behind x, as dx is stored. */
-static void gate_dx(const struct task *t, const struct unit *u, struct winograd_store *store)
-{
-    const struct unit *gate = u->folds.gate, *norm = gate->op->kind == OP_ADD ? gate->fused : gate;
-    struct norm_sums sums = norm_clear_sums(t, norm);
-    store->sum = sums.first;
-    store->products = sums.second;
-    store->times = task_chunk(t, norm->x[0]);
-    if (!gate->op->relu)
-        return;
-    if (gate->op->kind == OP_ADD) {
-        store->gate = task_chunk(t, gate->y);
-        return;
-    }
-    struct norm_vectors v = norm_vectors(t, norm);
-    store->gate = store->times;
-    store->gate_scale = v.scale;
-    store->gate_shift = v.shift;
+    winograd_backward_weights(&w, load.scale ? &load : NULL, x, NULL, task_chunk(t, u->dy), false, partial,
+                              task_kept(t, t->program->flat));
 }
 
 static void own_data_chunk(const struct task *t, const struct unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
-    struct winograd_load load = {0};
     struct winograd_store store = {.add = u->adds[0] ? task_chunk(t, u->prior[0]) : NULL};
-    const float *dy = load_dy(t, u, &load);
-    if (u->folds.gate)
-        gate_dx(t, u, &store);
-    winograd_backward_data(&w, load.scale ? &load : NULL, dy, task_kept(t, c->data), task_chunk(t, u->dx[0]),
-                           store.add || u->folds.gate ? &store : NULL, task_kept(t, t->program->flat));
+    winograd_backward_data(&w, NULL, task_chunk(t, u->dy), task_kept(t, c->data), task_chunk(t, u->dx[0]),
+                           u->adds[0] ? &store : NULL, task_kept(t, t->program->flat));
 }
 
 static void own_sum_gradient(const struct task *t, const struct unit *u)
@@ -175,20 +139,6 @@ static void use_x(struct program *p, const struct unit *u)
     buffer_use(p, u->folds.load ? u->folds.load->x[0] : u->x[0]);
 }
 
-static void use_dy(struct program *p, const struct unit *u)
-{
-    buffer_use(p, u->folds.back ? u->folds.back->g : u->dy);
-    if (u->folds.back)
-        buffer_use(p, u->y);
-}
-
-static void use_gate(struct program *p, const struct unit *gate)
-{
-    buffer_use(p, gate->op->kind == OP_ADD ? gate->fused->x[0] : gate->x[0]);
-    if (gate->op->kind == OP_ADD && gate->op->relu)
-        buffer_use(p, gate->y);
-}
-
 static void own_forward(struct program *p, struct unit *u)
 {
     use_x(p, u);
@@ -200,14 +150,12 @@ static void own_backward(struct program *p, struct unit *u)
 {
     const struct own_conv *c = u->own;
     use_x(p, u);
-    use_dy(p, u);
+    buffer_use(p, u->dy);
     buffer_use_whole(p, c->partial);
     job_chunk(p, own_gradient_chunk, u);
     if (u->wanted[0]) {
         buffer_use(p, u->dx[0]);
         buffer_use(p, u->prior[0]);
-        if (u->folds.gate)
-            use_gate(p, u->folds.gate);
         job_chunk(p, own_data_chunk, u);
     }
     buffer_use_next(p, c->partial);

@@ -11,14 +11,12 @@ void add_two(const struct layout *l, size_t n_samples, const void *a, const void
 void add_chunk(const struct task *t, const struct unit *u);
 void relu_back_chunk(const struct task *t, const struct unit *u);
 
-/* Of a batchnorm, for the convolutions that do a part of its work: vectors with one number for each channel
- * ... */
+/* Of a batchnorm, for the convolutions that do a part of its work: y = scale x + shift ... */
 struct norm_vectors {
-    const float *scale, *shift;          /* y = scale x + shift                     */
-    const float *of_g, *of_x, *constant; /* dx = of_g g + of_x x + constant         */
+    const float *scale, *shift; /* one of each for every channel */
 };
 struct norm_vectors norm_vectors(const struct task *t, const struct unit *norm);
-/* ... and this chunk's sums, cleared: of x and x^2 forward, of g and g x backward. */
+/* ... and this chunk's sums of x and x^2, cleared. */
 struct norm_sums {
     double *first, *second;
 };

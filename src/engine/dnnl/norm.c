@@ -7,7 +7,7 @@
  *              -> d weight, d bias and dx = a g + b x + c with three numbers for each channel
  *
  * Parts of this may be done by an add or by convolutions next to the batchnorm: see fold.c. A convolution's
- * sums are of x and x^2, and of g and g x: then k and the mean count as 0 until the sums are finished.
+ * sums are of x and x^2, with 0 for k.
  */
 #include <math.h>
 #include <string.h>
@@ -45,9 +45,7 @@ static const float *parameter(const struct task *t, int index)
 struct norm_vectors norm_vectors(const struct task *t, const struct unit *norm)
 {
     const struct norm *m = norm->own;
-    return (struct norm_vectors){coefficient(t, m, SCALE), coefficient(t, m, SHIFT),
-                                 coefficient(t, m, BACK_G), coefficient(t, m, BACK_X),
-                                 coefficient(t, m, BACK_1)};
+    return (struct norm_vectors){coefficient(t, m, SCALE), coefficient(t, m, SHIFT)};
 }
 
 struct norm_sums norm_clear_sums(const struct task *t, const struct unit *norm)
@@ -286,17 +284,13 @@ static void back_sums(const struct task *t, const struct norm *m, struct back *b
     }
 }
 
-/* Whether g has to be written down, in the tensor's own buffer: where it is not dy itself and others read it.
- */
 static void back_sums_chunk(const struct task *t, const struct unit *u)
 {
     const struct norm *m = u->own;
-    bool keeps = u->op->relu && u->folds.is_backed;
     struct back b = {.l = &u->in,
                      .samples = t->n,
                      .x = task_chunk(t, u->x[0]),
                      .dy = task_chunk(t, u->dy),
-                     .g = keeps ? task_chunk(t, t->program->grads[u->op->out]) : NULL,
                      .width = m->width,
                      .relu = u->op->relu};
     back_sums(t, m, &b);
@@ -332,8 +326,6 @@ static void finish_back(const struct task *t, const struct unit *u)
             sum += sums_of(t, m, i, SUM_1)[c];
             product += sums_of(t, m, i, SUM_2)[c];
         }
-        if ((u->fused ? u->fused : u)->folds.is_gated)
-            product -= sum * coefficient(t, m, MEAN)[c];
         double inverse = coefficient(t, m, DEVIATION_INVERSE)[c], scale = coefficient(t, m, SCALE)[c];
         double d_weight = product * inverse, k = d_weight * inverse / total;
         t->frame->grads[g->params[u->op->weight].offset + c] = (float)d_weight;
@@ -373,7 +365,7 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
                      .x = task_chunk(t, u->x[0]),
                      .dy = task_chunk(t, u->dy),
                      .width = m->width,
-                     .relu = u->op->relu && !u->folds.is_gated};
+                     .relu = u->op->relu};
     void *dx = task_chunk(t, u->dx[0]);
     for (size_t g = 0; g < u->in.groups; g++) {
         b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
@@ -423,18 +415,13 @@ static void batchnorm_forward(struct program *p, struct unit *u)
 static void batchnorm_backward(struct program *p, struct unit *u)
 {
     if (!u->fused) {
-        if (!u->folds.is_gated) {
-            buffer_use(p, u->x[0]);
-            buffer_use(p, u->dy);
-            if (u->op->relu && u->folds.is_backed)
-                buffer_use(p, p->grads[u->op->out]);
-            job_chunk(p, back_sums_chunk, u);
-        }
+        buffer_use(p, u->x[0]);
+        buffer_use(p, u->dy);
+        job_chunk(p, back_sums_chunk, u);
         job_after(p, finish_back, u);
     }
     phase_end(p);
-    u->g = u->op->relu ? p->grads[u->op->out] : u->dy;
-    if (!u->wanted[0] || u->folds.is_backed)
+    if (!u->wanted[0])
         return;
     buffer_use(p, u->x[0]);
     buffer_use(p, u->dy);
@@ -460,7 +447,7 @@ static void add_forward(struct program *p, struct unit *u)
 static int add_mask(struct program *p, const struct unit *u)
 {
     int own = p->grads[u->op->out];
-    if (!u->folds.is_gated && (u->op->relu || u->fused)) {
+    if (u->op->relu || u->fused) {
         buffer_use(p, u->dy);
         buffer_use(p, u->y);
         if (u->op->relu)

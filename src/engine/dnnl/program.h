@@ -84,12 +84,9 @@ enum { FOREVER = 1 << 30 };
 /* What our own convolutions do while they load and store, instead of the batchnorms next to them; see fold.c.
  */
 struct folds {
-    const struct unit *load; /* x is this batchnorm's output, made from its input at every reading     */
-    const struct unit *sums; /* the sums of y are for this batchnorm                                   */
-    const struct unit *back; /* dy is the gradient of this batchnorm's input, made at every reading    */
-    const struct unit *gate; /* dx passes back through this op's relu; sums for the batchnorm in it    */
-    /* The other side, in the batchnorm (is_gated: or the add): a convolution does that part. */
-    bool is_applied, is_summed, is_backed, is_gated;
+    const struct unit *load;    /* x is this batchnorm's output, made from its input at every reading */
+    const struct unit *sums;    /* the sums of y are for this batchnorm                               */
+    bool is_applied, is_summed; /* in the batchnorm: a convolution does that part                     */
 };
 
 /* One op of the graph as this engine sees it. */
@@ -102,7 +99,7 @@ struct unit {
     int x[2], y;             /* buffers of values ...                                 */
     int dx[2], dy;           /* ... and gradients, or NO_BUFFER                       */
     bool wanted[2], adds[2]; /* as in struct step                                     */
-    int g;                   /* batchnorm, add: where dy behind the relu lies         */
+    int g;                   /* add: where dy behind the relu lies                    */
     int prior[2];            /* where what is added to dx lies so far, where it adds  */
     /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: that add */
     struct unit *fused;
