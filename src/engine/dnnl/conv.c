@@ -201,7 +201,7 @@ static void data_chunk(const struct task *t, const struct unit *u)
     void *args[] = {w->is_turned ? dy : dx, task_kept(t, w->weights), w->is_turned ? dx : dy};
     kernel_run(w->kernel, t->worker, args);
     if (u->adds[0])
-        add_to(&u->in, t->n, dx, task_chunk(t, u->dx[0]));
+        add_two(&u->in, t->n, dx, task_chunk(t, u->prior[0]), task_chunk(t, u->dx[0]));
 }
 
 static void sum_gradient(const struct task *t, const struct unit *u)
@@ -239,6 +239,7 @@ static void conv_backward(struct program *p, struct unit *u)
     job_chunk(p, gradient_chunk, u);
     if (u->wanted[0]) {
         buffer_use(p, u->dx[0]);
+        buffer_use(p, u->prior[0]);
         if (u->adds[0])
             buffer_use(p, c->spare);
         job_chunk(p, data_chunk, u);
@@ -247,4 +248,4 @@ static void conv_backward(struct program *p, struct unit *u)
     job_slices_next(p, sum_gradient, u, 1);
 }
 
-const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward};
+const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward, true};

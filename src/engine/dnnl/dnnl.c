@@ -239,7 +239,8 @@ size_t dnnl_profile_lines(const struct engine *e, struct profile_line *lines, si
         double seconds = 0;
         for (size_t w = 0; w < d->n_workers; w++)
             seconds += p->seconds[w * p->n_jobs + i];
-        lines[n++] = (struct profile_line){job->unit ? job->unit->op->name : "", job->name, job->phase, seconds};
+        lines[n++] =
+            (struct profile_line){job->unit ? job->unit->op->name : "", job->name, job->phase, seconds};
     }
     return n;
 }

@@ -143,7 +143,7 @@ static void pack_dx_chunk(const struct task *t, const struct unit *u)
     for (size_t i = t->first; i < t->first + t->n; i++)
         layout_pack(&u->in, task_at(t, l->dx, i), task_at(t, to, i));
     if (u->adds[0])
-        add_to(&u->in, t->n, task_chunk(t, to), task_chunk(t, u->dx[0]));
+        add_two(&u->in, t->n, task_chunk(t, to), task_chunk(t, u->dx[0]), task_chunk(t, u->dx[0]));
 }
 
 static void forward_slice(const struct task *t, const struct unit *u)
@@ -240,4 +240,4 @@ static void linear_backward(struct program *p, struct unit *u)
     }
 }
 
-const struct op_maker linear_maker = {linear_prepare, linear_forward, linear_backward};
+const struct op_maker linear_maker = {linear_prepare, linear_forward, linear_backward, false};
