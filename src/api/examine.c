@@ -29,8 +29,8 @@ static fault blend_mean(struct veche_run *r)
     return f;
 }
 
-/* Distances of the living agents' parameters from their mean, averaged over the agents; the variation is the root mean
- * square distance over the length of the mean. */
+/* Distances of the living agents' parameters from their mean, averaged over the agents; the variation is the
+ * root mean square distance over the length of the mean. */
 static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
 {
     size_t n = r->graph->size, living = 0;
@@ -106,7 +106,8 @@ static fault examine_all(struct veche_run *r)
     if (!exams)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++)
-        exams[i] = (struct exam){.replica = i, .n = r->dataset->test.n}; /* the mean's row comes right after the last */
+        exams[i] = (struct exam){.replica = i,
+                                 .n = r->dataset->test.n}; /* the mean's row comes right after the last */
     fault f = several ? blend_mean(r) : OK;
     if (!f)
         f = r->engine->ops->examine(r->engine, exams, n);
@@ -198,7 +199,8 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .rounds = session_rounds(r),
         .samples = r->stage.samples,
         .epochs = session_epochs(r),
-        .accuracy = evaluated ? spread_of_scores(r->scores, r->n_agents, offsetof(struct score, accuracy)) : unknown,
+        .accuracy =
+            evaluated ? spread_of_scores(r->scores, r->n_agents, offsetof(struct score, accuracy)) : unknown,
         .loss = evaluated ? spread_of_scores(r->scores, r->n_agents, offsetof(struct score, loss)) : unknown,
         .best_accuracy = r->best_accuracy,
         .averaged_accuracy = r->averaged_accuracy,

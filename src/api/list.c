@@ -86,9 +86,10 @@ static fault print_asked(FILE *out, const char *category)
         return OK;
     const char *nearest = text_nearest(category, category_candidate, NULL);
     return nearest ? FAIL(FAULT_USAGE, "there is no list of '%s'; did you mean '%s'?", category, nearest)
-                   : FAIL(FAULT_USAGE, "there is no list of '%s'; there are sets, splits, models, layers, optimisers, "
-                                       "schedules, topologies, strategies, engines, worlds, speeds, stragglers "
-                                       "and settings",
+                   : FAIL(FAULT_USAGE,
+                          "there is no list of '%s'; there are sets, splits, models, layers, optimisers, "
+                          "schedules, topologies, strategies, engines, worlds, speeds, stragglers "
+                          "and settings",
                           category);
 }
 

@@ -1,9 +1,10 @@
 /* save.c - the state of a run as named tensors and a few numbers, and back.
  *
- * A checkpoint holds the rows - for every agent parameters, running statistics, the optimiser's slots, a gradient not yet
- * used; and rows under way between agents - and the number of steps the world had taken. Everything else (who is in which
- * round, what is under way, when it will arrive) follows from the experiment: on resume the world lives through those
- * steps again without computing, and then gets its numbers back.
+ * A checkpoint holds the rows - for every agent parameters, running statistics, the optimiser's slots, a
+ * gradient not yet used; and rows under way between agents - and the number of steps the world had taken.
+ * Everything else (who is in which round, what is under way, when it will arrive) follows from the
+ * experiment: on resume the world lives through those steps again without computing, and then gets its
+ * numbers back.
  */
 #include "api/session.h"
 
@@ -24,7 +25,7 @@ struct inventory {
         enum row row;
         size_t replica;
         float *floats; /* where the whole row lies in the image */
-    } *pieces;
+    } * pieces;
     size_t n_tensors, n_pieces, tensor_room, piece_room;
     float *next; /* in the image */
 };
@@ -35,7 +36,8 @@ static const char *slot_name(const struct veche_run *r, enum row row)
 }
 
 /* One tensor for each parameter of a row, under PyTorch's names. */
-static void list_by_name(struct veche_run *r, struct inventory *v, const char *head, enum row row, float *floats)
+static void list_by_name(struct veche_run *r, struct inventory *v, const char *head, enum row row,
+                         float *floats)
 {
     const struct graph *g = r->graph;
     bool stats = row == ROW_STATS;
@@ -150,12 +152,13 @@ static const char *print_agent(struct veche_run *r, size_t i)
 {
     const struct tally *t = &r->agents[i].tally;
     const struct score *s = &r->scores[i];
-    return arena_printf(&r->arena,
-                        "%.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
-                        t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples,
-                        (unsigned long long)t->lessons, s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr,
-                        s->epoch, (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
-                        (unsigned long long)s->messages, s->staleness_mean, s->staleness_max, s->alive);
+    return arena_printf(
+        &r->arena,
+        "%.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
+        t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
+        s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr, s->epoch,
+        (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
+        (unsigned long long)s->messages, s->staleness_mean, s->staleness_max, s->alive);
 }
 
 static bool read_agent(struct veche_run *r, size_t i, const char *text)
@@ -164,9 +167,10 @@ static bool read_agent(struct veche_run *r, size_t i, const char *text)
     struct score *s = &r->scores[i];
     unsigned long long w[6];
     int alive;
-    int n = sscanf(text, "%lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d", &t->loss, &w[0], &w[1],
-                   &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr, &s->epoch, &w[3],
-                   &s->waiting_s, &w[4], &w[5], &s->staleness_mean, &s->staleness_max, &alive);
+    int n =
+        sscanf(text, "%lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d", &t->loss,
+               &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
+               &s->epoch, &w[3], &s->waiting_s, &w[4], &w[5], &s->staleness_mean, &s->staleness_max, &alive);
     t->hits = w[0], t->samples = w[1], t->lessons = w[2];
     s->rounds = w[3], s->bytes = w[4], s->messages = w[5];
     s->alive = alive != 0;
@@ -185,10 +189,10 @@ static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *
     m[at++] = (struct metadata){"format", FORMAT};
     m[at++] = (struct metadata){"veche", veche_version()};
     for (size_t i = 0; i < n; i++)
-        m[at++] = (struct metadata){numbers[i].key,
-                                    numbers[i].whole
-                                        ? arena_printf(&r->arena, "%llu", (unsigned long long)*numbers[i].whole)
-                                        : arena_printf(&r->arena, "%.17g", *numbers[i].real)};
+        m[at++] = (struct metadata){
+            numbers[i].key, numbers[i].whole
+                                ? arena_printf(&r->arena, "%llu", (unsigned long long)*numbers[i].whole)
+                                : arena_printf(&r->arena, "%.17g", *numbers[i].real)};
     for (size_t i = 0; i < r->n_agents; i++)
         m[at++] = (struct metadata){arena_printf(&r->arena, "agent%zu", i), print_agent(r, i)};
     for (size_t i = 0; i < at; i++)
@@ -265,8 +269,10 @@ fault session_save_model(struct veche_run *r)
     for (size_t i = 0; i < v.n_tensors; i++)
         v.tensors[i].name += strlen("agent0.");
     char path[RUN_PATH + 32];
-    struct metadata metadata[] = {
-        {"format", "pt"}, {"veche", veche_version()}, {"model", r->graph->name}, {"name", r->experiment->name}};
+    struct metadata metadata[] = {{"format", "pt"},
+                                  {"veche", veche_version()},
+                                  {"model", r->graph->name},
+                                  {"name", r->experiment->name}};
     snprintf(path, sizeof path, "%s/model.safetensors", r->folder.path);
     return tensors_write(path, v.tensors, v.n_tensors, metadata, sizeof metadata / sizeof *metadata);
 }
@@ -278,9 +284,11 @@ static fault take_tensor(const struct veche_run *r, const struct tensors *t, con
     const struct named_floats *have = tensors_find(t, want->name);
     size_t n = 1;
     if (!have)
-        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s'", r->folder.path, want->name);
+        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s'", r->folder.path,
+                    want->name);
     if (have->n_dims != want->n_dims || memcmp(have->dims, want->dims, have->n_dims * sizeof *have->dims))
-        return FAIL(FAULT_CHECKPOINT, "%s: tensor '%s' of the newest checkpoint has another shape than the network's",
+        return FAIL(FAULT_CHECKPOINT,
+                    "%s: tensor '%s' of the newest checkpoint has another shape than the network's",
                     r->folder.path, want->name);
     for (size_t i = 0; i < have->n_dims; i++)
         n *= have->dims[i];
@@ -299,7 +307,8 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
     TRY(read_numbers(r, t, &step));
     TRY(local_replay(r->world, step));
     if (local_steps(r->world) != step)
-        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
+        return FAIL(FAULT_CHECKPOINT,
+                    "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
                     r->folder.path, (unsigned long long)step);
     TRY(take_inventory(r, &v));
     for (size_t i = 0; i < v.n_tensors; i++)
@@ -321,7 +330,8 @@ fault session_restore(struct veche_run *r)
     TRY(run_rewind_events(&r->folder, r->saved));
     if (passed_over[0]) {
         char text[RUN_PATH + 64];
-        snprintf(text, sizeof text, "%s; going back to round %llu", passed_over, (unsigned long long)session_rounds(r));
+        snprintf(text, sizeof text, "%s; going back to round %llu", passed_over,
+                 (unsigned long long)session_rounds(r));
         session_tell(r, VECHE_NOTICE, text);
     }
     return OK;

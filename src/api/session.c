@@ -17,10 +17,11 @@ fault session_check(const struct experiment *e)
                        e->strategy.kind->name, (long long)row->most_agents, row->most_agents == 1 ? "" : "s",
                        (long long)e->agents);
     if (row->needs_topology && e->agents > 1 && !e->topology.graph)
-        return fail_at(e->strategy.place,
-                       "strategy.kind: '%s' needs to know who is whose neighbour: write topology, for example "
-                       "'topology: cycle:%lld'",
-                       e->strategy.kind->name, (long long)e->agents);
+        return fail_at(
+            e->strategy.place,
+            "strategy.kind: '%s' needs to know who is whose neighbour: write topology, for example "
+            "'topology: cycle:%lld'",
+            e->strategy.kind->name, (long long)e->agents);
     if (row->check)
         TRY(row->check(e, (size_t)e->agents));
     TRY(split_check(&e->data, (size_t)e->agents));
@@ -34,9 +35,10 @@ static fault open_topology(struct veche_run *r)
         return OK;
     TRY(topology_make(t->graph, (uint64_t)r->experiment->train.seed, t->place, &r->topology));
     if (r->topology->n != (size_t)r->experiment->agents)
-        return fail_at(t->place, "topology.graph: '%s' has %zu vertices, and agents is %lld", t->graph, r->topology->n,
-                       (long long)r->experiment->agents);
-    enum weights_kind kind = t->weights == WEIGHTS_AUTO ? weights_usual(r->topology) : (enum weights_kind)t->weights;
+        return fail_at(t->place, "topology.graph: '%s' has %zu vertices, and agents is %lld", t->graph,
+                       r->topology->n, (long long)r->experiment->agents);
+    enum weights_kind kind =
+        t->weights == WEIGHTS_AUTO ? weights_usual(r->topology) : (enum weights_kind)t->weights;
     return weights_make(r->topology, kind, &r->weights);
 }
 
@@ -113,7 +115,8 @@ static fault open_agents(struct veche_run *r)
     };
     for (; r->n_agents < agents; r->n_agents++) {
         const size_t *first = r->split.first + r->n_agents;
-        TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, r->split.samples + first[0], first[1] - first[0]));
+        TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, r->split.samples + first[0],
+                       first[1] - first[0]));
     }
     return OK;
 }
@@ -132,7 +135,8 @@ static fault open_parts(struct veche_run *r)
     TRY(open_engine(r));
     TRY(open_agents(r));
     TRY(start_replicas(r));
-    return local_open(&r->stage, r->agents, r->engine, r->speeds, (struct watcher){r, moment, note}, &r->world);
+    return local_open(&r->stage, r->agents, r->engine, r->speeds, (struct watcher){r, moment, note},
+                      &r->world);
 }
 
 fault session_open(struct experiment *e, const veche_options *options, struct veche_run **out)
@@ -293,7 +297,8 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 {
     struct veche_run *r = ctx;
     r->notes++;
-    fault_drop(run_record_note(&r->folder, local_steps(r->world), now_s, session_seconds(r), (int64_t)agent, kind, text));
+    fault_drop(run_record_note(&r->folder, local_steps(r->world), now_s, session_seconds(r), (int64_t)agent,
+                               kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
 

@@ -41,7 +41,8 @@ struct veche_run {
     atomic_bool stop;
 
     double began_s, earlier_s; /* the clock when this process began; seconds of earlier ones */
-    double seen_epochs, seen_rounds; /* of the group, at the moment before this one: what falls between is due */
+    double seen_epochs,
+        seen_rounds;           /* of the group, at the moment before this one: what falls between is due */
     uint64_t evaluated, saved; /* the group's rounds then; NOT_YET before the first */
     uint64_t notes;
     double best_accuracy;

@@ -1,12 +1,13 @@
 /* link.h - one agent's end of its world: what strategies may ask for, and what each world must give.
  *
- * The verbs that take time (learn, receive, average, adopt, sleep) block the agent that calls them and nobody else. A
- * message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a peer known to be
- * gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT, one's own machine going down FAULT_CRASH: that one
- * is passed up by everyone, and ends the agent's program until the machine returns.
+ * The verbs that take time (learn, receive, average, adopt, sleep) block the agent that calls them and nobody
+ * else. A message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a
+ * peer known to be gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT, one's own machine going
+ * down FAULT_CRASH: that one is passed up by everyone, and ends the agent's program until the machine
+ * returns.
  *
- * Nothing a verb returns may depend on the numbers that were learnt: a world is free to compute them later, or to live
- * through a run again without them.
+ * Nothing a verb returns may depend on the numbers that were learnt: a world is free to compute them later,
+ * or to live through a run again without them.
  */
 #ifndef VECHE_LINK_LINK_H
 #define VECHE_LINK_LINK_H
@@ -23,8 +24,8 @@ struct link;
 /* Which rows of an agent travel or are mixed together: bits 1 << ROW_PARAMS and so on. */
 typedef unsigned row_set;
 #define ROWS_PARAMS (1u << ROW_PARAMS)
-#define ROWS_STATS (1u << ROW_STATS)
-#define ROWS_SLOTS (1u << ROW_SLOT0 | 1u << ROW_SLOT1)
+#define ROWS_STATS  (1u << ROW_STATS)
+#define ROWS_SLOTS  (1u << ROW_SLOT0 | 1u << ROW_SLOT1)
 
 /* Rows received from a peer and not yet mixed or let go. */
 struct parcel {
@@ -37,7 +38,8 @@ struct link_ops {
     double (*now_s)(const struct link *l);
     fault (*sleep)(struct link *l, double seconds);
 
-    /* A lesson on my next batch (number `lesson`, from 0) in round k; my gradient is ready when this returns. */
+    /* A lesson on my next batch (number `lesson`, from 0) in round k; my gradient is ready when this returns.
+     */
     fault (*learn)(struct link *l, uint64_t lesson);
     /* A step of my optimiser with my gradient; takes no time. t counts my steps, from 1. */
     fault (*update)(struct link *l, double lr, uint64_t t);
@@ -48,15 +50,16 @@ struct link_ops {
     fault (*recv_rows)(struct link *l, size_t from, uint64_t tag, struct parcel *out);
     void (*drop)(struct link *l, struct parcel *p);
     /* mine = self * mine + sum of weights[i] * parcels[i], in this order, row by row; lets the parcels go. */
-    fault (*mix)(struct link *l, row_set rows, double self, struct parcel *parcels, const double *weights, size_t n);
+    fault (*mix)(struct link *l, row_set rows, double self, struct parcel *parcels, const double *weights,
+                 size_t n);
 
     /* Bytes to a peer: borrowed only until send returns. */
     fault (*send)(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
     /* Waits for exactly n bytes under this tag, from one peer or ANYONE; `sender` may be NULL. */
     fault (*recv)(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender);
 
-    /* The rows of both ends become their mean, at one moment, after the rows have travelled both ways. The peer's
-     * program takes no notice. */
+    /* The rows of both ends become their mean, at one moment, after the rows have travelled both ways. The
+     * peer's program takes no notice. */
     fault (*average)(struct link *l, size_t peer, row_set rows);
     /* My rows become copies of the peer's. */
     fault (*adopt)(struct link *l, size_t peer);

@@ -1,11 +1,11 @@
 /* adpsgd.c - asynchronous decentralised parallel SGD (Lian et al. 2018).
  *
  *   everyone, at its own pace:   g = gradient at theta^t as it is now
- *                                with one random neighbour j: both theta^t, theta^j become their mean, at one moment
- *                                theta^t = theta^t - alpha g          (g is stale: theta^t has moved meanwhile)
+ *                                with one random neighbour j: both theta^t, theta^j become their mean, at one
+ * moment theta^t = theta^t - alpha g          (g is stale: theta^t has moved meanwhile)
  *
- * Nobody waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps the mean
- * over all agents. The rounds belong to the group: whoever is free takes the next.
+ * Nobody waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
+ * the mean over all agents. The rounds belong to the group: whoever is free takes the next.
  */
 #include <stdio.h>
 
@@ -54,9 +54,23 @@ static fault adpsgd_run(struct agent *a)
 
 #define AT(member) offsetof(struct adpsgd, member)
 static const struct field fields[] = {
-    {.name = "every", .kind = FIELD_INT, .offset = AT(every), .fallback = "1", .min = 1, .max = 1e9, .help = "rounds from one averaging to the next"},
-    {.name = "mix_statistics", .kind = FIELD_FLAG, .offset = AT(mix_statistics), .fallback = "false", .help = "mix batchnorm's running statistics, too"},
-    {.name = "mix_momentum", .kind = FIELD_FLAG, .offset = AT(mix_momentum), .fallback = "false", .help = "mix the optimiser's slots, too"},
+    {.name = "every",
+     .kind = FIELD_INT,
+     .offset = AT(every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one averaging to the next"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "mix batchnorm's running statistics, too"},
+    {.name = "mix_momentum",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_momentum),
+     .fallback = "false",
+     .help = "mix the optimiser's slots, too"},
 };
 
 static const struct strategy_row row = {.run = adpsgd_run, .needs_topology = true, .asynchronous = true};

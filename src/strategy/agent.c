@@ -60,7 +60,8 @@ fault agent_update(struct agent *a)
     a->staleness.sum += stale;
     a->staleness.most = stale > a->staleness.most ? stale : a->staleness.most;
     a->staleness.n++;
-    a->lr = optim_lr(&s->experiment->optim, (int64_t)s->n_agents, round_of_schedule(a), s->rounds_per_epoch, s->epochs);
+    a->lr = optim_lr(&s->experiment->optim, (int64_t)s->n_agents, round_of_schedule(a), s->rounds_per_epoch,
+                     s->epochs);
     return a->link->ops->update(a->link, a->lr, ++a->steps);
 }
 
@@ -88,7 +89,8 @@ fault agent_rejoin(struct agent *a)
             return f;
         fault_drop(f);
     }
-    a->link->ops->note(a->link, "return", "an agent is back with its old parameters: no neighbour could be reached");
+    a->link->ops->note(a->link, "return",
+                       "an agent is back with its old parameters: no neighbour could be reached");
     return OK;
 }
 

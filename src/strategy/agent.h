@@ -2,8 +2,8 @@
  *
  *   an agent's life:  [rejoin] -> goes_on -> learn -> update -> ... -> end_round -> goes_on -> ... -> the end
  *
- * An agent acts on a stage it shares with the others of its experiment, and reaches them through its link. A strategy
- * keeps nothing but plain values on its stack: its program may be dropped at any verb.
+ * An agent acts on a stage it shares with the others of its experiment, and reaches them through its link. A
+ * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
  */
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H
@@ -20,22 +20,22 @@ struct stage {
     size_t n_agents;
     uint64_t rounds; /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
-    bool asynchronous;    /* the rounds are shared: whoever is free takes the next */
-    uint64_t begun;       /* asynchronous: rounds taken so far, by all */
-    uint64_t ended;       /* rounds ended so far, by all */
-    uint64_t samples;     /* learnt so far, by all */
+    bool asynchronous; /* the rounds are shared: whoever is free takes the next */
+    uint64_t begun;    /* asynchronous: rounds taken so far, by all */
+    uint64_t ended;    /* rounds ended so far, by all */
+    uint64_t samples;  /* learnt so far, by all */
 };
 
 struct agent {
-    size_t index;         /* and the replica it owns                      */
-    uint64_t k;           /* rounds behind it                             */
+    size_t index; /* and the replica it owns                      */
+    uint64_t k;   /* rounds behind it                             */
     uint64_t lessons, steps;
-    const void *settings; /* of the strategy, as its fields say; borrowed */
-    struct stage *stage;  /* borrowed                                     */
-    struct link *link;    /* borrowed                                     */
-    struct feed feed;     /* owned: its share of the samples              */
-    double lr;            /* of its last step                             */
-    bool returned;        /* its machine was down and is back: it must rejoin */
+    const void *settings;   /* of the strategy, as its fields say; borrowed */
+    struct stage *stage;    /* borrowed                                     */
+    struct link *link;      /* borrowed                                     */
+    struct feed feed;       /* owned: its share of the samples              */
+    double lr;              /* of its last step                             */
+    bool returned;          /* its machine was down and is back: it must rejoin */
     struct parcel *parcels; /* owned: room for one from each neighbour    */
     double *shares;         /* owned: likewise for weights                */
     struct staleness {

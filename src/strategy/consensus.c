@@ -5,10 +5,10 @@
  *   combine, then adapt    (D-PSGD, Lian et al. 2017):
  *                          theta^t_{k+1}   = sum_j w_tj theta^j_k - alpha_k g^t_k
  *
- * The weights are symmetric and sum to one for everybody, so the mean over all agents never moves in a mixing step. An
- * agent of unequal power learns only every `learn_every` rounds and mixes only every `mix_every`; two neighbours mix
- * in the rounds in which both do. Whoever does not take part (dead, cut off, not mixing) gives its weight back to the
- * agent itself: what is left still sums to one.
+ * The weights are symmetric and sum to one for everybody, so the mean over all agents never moves in a mixing
+ * step. An agent of unequal power learns only every `learn_every` rounds and mixes only every `mix_every`;
+ * two neighbours mix in the rounds in which both do. Whoever does not take part (dead, cut off, not mixing)
+ * gives its weight back to the agent itself: what is left still sums to one.
  */
 #include <stdio.h>
 
@@ -123,8 +123,9 @@ static fault consensus_check(const struct experiment *e, size_t n_agents)
     static const char *const names[] = {"learn_every", "mix_every"};
     for (size_t i = 0; i < 2; i++)
         if (lists[i]->n != 1 && lists[i]->n != n_agents)
-            return fail_at(e->strategy.place, "strategy.%s: %zu numbers for %zu agents; write one for all or one each",
-                           names[i], lists[i]->n, n_agents);
+            return fail_at(e->strategy.place,
+                           "strategy.%s: %zu numbers for %zu agents; write one for all or one each", names[i],
+                           lists[i]->n, n_agents);
     return OK;
 }
 
@@ -132,15 +133,49 @@ static const char *const orders[] = {"adapt-then-combine", "combine-then-adapt",
 
 #define AT(member) offsetof(struct consensus, member)
 static const struct field fields[] = {
-    {.name = "every", .kind = FIELD_INT, .offset = AT(every), .fallback = "1", .min = 1, .max = 1e9, .help = "rounds from one mixing to the next"},
-    {.name = "learn_every", .kind = FIELD_REALS, .whole = true, .offset = AT(learn_every), .fallback = "1", .min = 1, .max = 1e9, .help = "rounds from one lesson to the next, for all agents or each"},
-    {.name = "mix_every", .kind = FIELD_REALS, .whole = true, .offset = AT(mix_every), .fallback = "1", .min = 1, .max = 1e9, .help = "rounds from one mixing to the next, for all agents or each"},
-    {.name = "order", .kind = FIELD_CHOICE, .offset = AT(order), .fallback = "adapt-then-combine", .choices = orders, .help = "step before mixing, or mixing before the step (D-PSGD)"},
-    {.name = "mix_statistics", .kind = FIELD_FLAG, .offset = AT(mix_statistics), .fallback = "false", .help = "mix batchnorm's running statistics, too"},
-    {.name = "mix_momentum", .kind = FIELD_FLAG, .offset = AT(mix_momentum), .fallback = "false", .help = "mix the optimiser's slots, too"},
+    {.name = "every",
+     .kind = FIELD_INT,
+     .offset = AT(every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one mixing to the next"},
+    {.name = "learn_every",
+     .kind = FIELD_REALS,
+     .whole = true,
+     .offset = AT(learn_every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one lesson to the next, for all agents or each"},
+    {.name = "mix_every",
+     .kind = FIELD_REALS,
+     .whole = true,
+     .offset = AT(mix_every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one mixing to the next, for all agents or each"},
+    {.name = "order",
+     .kind = FIELD_CHOICE,
+     .offset = AT(order),
+     .fallback = "adapt-then-combine",
+     .choices = orders,
+     .help = "step before mixing, or mixing before the step (D-PSGD)"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "mix batchnorm's running statistics, too"},
+    {.name = "mix_momentum",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_momentum),
+     .fallback = "false",
+     .help = "mix the optimiser's slots, too"},
 };
 
-static const struct strategy_row row = {.run = consensus_run, .needs_topology = true, .check = consensus_check};
+static const struct strategy_row row = {
+    .run = consensus_run, .needs_topology = true, .check = consensus_check};
 
 const struct kind strategy_consensus = {
     .name = "consensus",

@@ -1,10 +1,12 @@
 /* gossip.c - average with one neighbour at a time (Boyd et al. 2006).
  *
- *   round:  learn -> update -> every `every` rounds: `pairs` random edges, one after the other; both ends keep the mean
+ *   round:  learn -> update -> every `every` rounds: `pairs` random edges, one after the other; both ends
+ * keep the mean
  *
- * A swap is a doubly stochastic mix: the mean over all agents never moves. All agents draw the same edges from the
- * seed and the round, so nobody has to be asked; an agent takes part in the swaps on its own edges, in their order.
- * When the partner is gone the agent averages with another living neighbour instead, at one moment, as AD-PSGD does.
+ * A swap is a doubly stochastic mix: the mean over all agents never moves. All agents draw the same edges
+ * from the seed and the round, so nobody has to be asked; an agent takes part in the swaps on its own edges,
+ * in their order. When the partner is gone the agent averages with another living neighbour instead, at one
+ * moment, as AD-PSGD does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +39,8 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
         if (peer == gone || !a->link->ops->takes_part(a->link, peer, a->k))
             continue;
         char text[128];
-        snprintf(text, sizeof text, "agent %zu averages with agent %zu instead of agent %zu, which is gone", a->index,
-                 peer, gone);
+        snprintf(text, sizeof text, "agent %zu averages with agent %zu instead of agent %zu, which is gone",
+                 a->index, peer, gone);
         a->link->ops->note(a->link, "partner", text);
         return a->link->ops->average(a->link, peer, rows_to_mix(g));
     }
@@ -99,10 +101,30 @@ static fault gossip_run(struct agent *a)
 
 #define AT(member) offsetof(struct gossip, member)
 static const struct field fields[] = {
-    {.name = "every", .kind = FIELD_INT, .offset = AT(every), .fallback = "1", .min = 1, .max = 1e9, .help = "rounds from one gossip to the next"},
-    {.name = "pairs", .kind = FIELD_INT, .offset = AT(pairs), .fallback = "0", .min = 0, .max = 1e9, .help = "random edges a round, one after the other; 0: as many as there are edges"},
-    {.name = "mix_statistics", .kind = FIELD_FLAG, .offset = AT(mix_statistics), .fallback = "false", .help = "mix batchnorm's running statistics, too"},
-    {.name = "mix_momentum", .kind = FIELD_FLAG, .offset = AT(mix_momentum), .fallback = "false", .help = "mix the optimiser's slots, too"},
+    {.name = "every",
+     .kind = FIELD_INT,
+     .offset = AT(every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one gossip to the next"},
+    {.name = "pairs",
+     .kind = FIELD_INT,
+     .offset = AT(pairs),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e9,
+     .help = "random edges a round, one after the other; 0: as many as there are edges"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "mix batchnorm's running statistics, too"},
+    {.name = "mix_momentum",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_momentum),
+     .fallback = "false",
+     .help = "mix the optimiser's slots, too"},
 };
 
 static const struct strategy_row row = {.run = gossip_run, .needs_topology = true};

@@ -1,7 +1,7 @@
 /* agenda.h - what will happen when: a heap of moments on the virtual clock.
  *
- * Of two things at the same moment the one entered first happens first, so that the order of everything follows from
- * the experiment alone.
+ * Of two things at the same moment the one entered first happens first, so that the order of everything
+ * follows from the experiment alone.
  */
 #ifndef VECHE_WORLD_LOCAL_AGENDA_H
 #define VECHE_WORLD_LOCAL_AGENDA_H

@@ -2,8 +2,8 @@
  *
  *   fiber_resume: remember where I am, go to the fiber's stack     fiber_park: remember, go back
  *
- * On x86-64 a switch saves the six registers the calling convention asks for and exchanges the stack pointers, about
- * two nanoseconds; elsewhere swapcontext does the same with two system calls.
+ * On x86-64 a switch saves the six registers the calling convention asks for and exchanges the stack
+ * pointers, about two nanoseconds; elsewhere swapcontext does the same with two system calls.
  */
 #include "world/local/fiber.h"
 
@@ -56,7 +56,8 @@ __asm__(".text\n"
         "    ret\n"
         ".size veche_fiber_switch, .-veche_fiber_switch\n"
         ".hidden veche_fiber_start\n.globl veche_fiber_start\n.type veche_fiber_start, @function\n"
-        "veche_fiber_start:\n" /* the first switch to a fiber returns here; r12 and r13 were laid out by turn_prepare */
+        "veche_fiber_start:\n" /* the first switch to a fiber returns here; r12 and r13 were laid out by
+                                  turn_prepare */
         "    movq %r12, %rdi\n"
         "    call *%r13\n"
         "    ud2\n"
@@ -67,10 +68,12 @@ static void turn_switch(struct turn *from, struct turn *to)
     veche_fiber_switch(&from->stack_pointer, to->stack_pointer);
 }
 
-static void turn_prepare(struct turn *t, void *stack, size_t n_bytes, void (*first)(struct fiber *), struct fiber *f)
+static void turn_prepare(struct turn *t, void *stack, size_t n_bytes, void (*first)(struct fiber *),
+                         struct fiber *f)
 {
     uintptr_t top = ((uintptr_t)stack + n_bytes) & ~(uintptr_t)15;
-    void **sp = (void **)(top - 16); /* so that the stack is aligned as at a call when veche_fiber_start runs */
+    void **sp =
+        (void **)(top - 16); /* so that the stack is aligned as at a call when veche_fiber_start runs */
     *--sp = (void *)(uintptr_t)veche_fiber_start;
     *--sp = NULL;                     /* rbp */
     *--sp = NULL;                     /* rbx */
@@ -100,7 +103,8 @@ static void turn_entry(unsigned high, unsigned low, unsigned fiber_high, unsigne
     first((struct fiber *)(((uintptr_t)fiber_high << 16 << 16) | fiber_low));
 }
 
-static void turn_prepare(struct turn *t, void *stack, size_t n_bytes, void (*first)(struct fiber *), struct fiber *f)
+static void turn_prepare(struct turn *t, void *stack, size_t n_bytes, void (*first)(struct fiber *),
+                         struct fiber *f)
 {
     uintptr_t a = (uintptr_t)first, b = (uintptr_t)f;
     getcontext(&t->context);
@@ -177,13 +181,15 @@ fault fiber_new(size_t stack_bytes, struct fiber **out)
     if (!f)
         return OUT_OF_MEMORY;
     f->n_bytes = round_up(stack_bytes, PAGE) + PAGE;
-    f->memory = mmap(NULL, f->n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    f->memory = mmap(NULL, f->n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (f->memory == MAP_FAILED || mprotect(f->memory, PAGE, PROT_NONE) != 0) {
         if (f->memory != MAP_FAILED)
             munmap(f->memory, f->n_bytes);
         free(f);
-        return FAIL(FAULT_MEMORY, "out of memory: no stack for another agent (the system's limit of memory maps, "
-                                  "vm.max_map_count, may be too low)");
+        return FAIL(FAULT_MEMORY,
+                    "out of memory: no stack for another agent (the system's limit of memory maps, "
+                    "vm.max_map_count, may be too low)");
     }
 #ifdef TSAN
     f->tsan = __tsan_create_fiber(0);

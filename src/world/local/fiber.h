@@ -1,7 +1,7 @@
 /* fiber.h - programs that take turns on one thread, each with a stack of its own.
  *
- * fiber_resume runs a fiber until it parks or ends; fiber_park, called inside it, gives the turn back. Switches are
- * announced to the sanitizers, so that ASan and TSan builds stay useful.
+ * fiber_resume runs a fiber until it parks or ends; fiber_park, called inside it, gives the turn back.
+ * Switches are announced to the sanitizers, so that ASan and TSan builds stay useful.
  */
 #ifndef VECHE_WORLD_LOCAL_FIBER_H
 #define VECHE_WORLD_LOCAL_FIBER_H
@@ -14,7 +14,8 @@
 struct fiber;
 typedef void fiber_program(void *arg);
 
-/* Stacks of this size, each above a page that may not be touched: an overflow is a clean crash, not a wrong result. */
+/* Stacks of this size, each above a page that may not be touched: an overflow is a clean crash, not a wrong
+ * result. */
 fault fiber_new(size_t stack_bytes, struct fiber **out);
 /* May be called again once the last program has ended. */
 void fiber_begin(struct fiber *f, fiber_program *program, void *arg);

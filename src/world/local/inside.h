@@ -40,17 +40,17 @@ struct actor {
     struct agent *agent;
     struct fiber *fiber; /* owned */
     enum life life;
-    bool alive; /* its machine is up */
-    fault verdict;    /* what the verb it waits in will return */
-    uint64_t ticket;  /* counts its waits: what was meant for an earlier one is stale */
-    bool receives;    /* waits for a message from `from` under `tag` */
+    bool alive;      /* its machine is up */
+    fault verdict;   /* what the verb it waits in will return */
+    uint64_t ticket; /* counts its waits: what was meant for an earlier one is stale */
+    bool receives;   /* waits for a message from `from` under `tag` */
     size_t from;
     uint64_t tag;
-    struct message *mail; /* arrived, oldest first */
+    struct message *mail;          /* arrived, oldest first */
     struct snapshot *live[N_ROWS]; /* of its rows, as long as they are not written */
     double card_out_s, card_in_s;  /* its network card is busy until then */
     double speed;
-    uint64_t joined;               /* takes part from this round on */
+    uint64_t joined; /* takes part from this round on */
     uint64_t writes, writes_at_lesson;
     bool has_gradient;
     struct actor *next_ready;
@@ -101,7 +101,15 @@ struct local {
 };
 
 /* kinds of moments on the agenda */
-enum { MOMENT_WAKE, MOMENT_ARRIVE, MOMENT_AVERAGE, MOMENT_ADOPT, MOMENT_SCRIPT, MOMENT_RANDOM_AGENT, MOMENT_RANDOM_LINK };
+enum {
+    MOMENT_WAKE,
+    MOMENT_ARRIVE,
+    MOMENT_AVERAGE,
+    MOMENT_ADOPT,
+    MOMENT_SCRIPT,
+    MOMENT_RANDOM_AGENT,
+    MOMENT_RANDOM_LINK
+};
 
 /* local.c */
 void wake(struct actor *a, fault verdict);

@@ -169,8 +169,8 @@ static fault move_clock(struct local *w)
     return reach_moment(w, &m);
 }
 
-/* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its last step,
- * where the run was saved. */
+/* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its
+ * last step, where the run was saved. */
 static fault step(struct local *w)
 {
     if (!w->in_step) {
@@ -227,11 +227,12 @@ static fault lesson_answered(void *ctx, size_t agent, uint64_t lesson, double lo
     struct local *w = ctx;
     struct agent *a = w->actors[agent].agent;
     if (!isfinite(loss))
-        return FAIL(FAULT_NUMBER,
-                    "the loss of agent %zu became %s in lesson %llu (epoch %.2f, learning rate %g): training has "
-                    "diverged; a smaller optim.lr or a longer schedule.warmup_epochs may help",
-                    agent, isnan(loss) ? "NaN" : "infinite", (unsigned long long)lesson + 1,
-                    feed_epochs(&a->feed, lesson), a->lr);
+        return FAIL(
+            FAULT_NUMBER,
+            "the loss of agent %zu became %s in lesson %llu (epoch %.2f, learning rate %g): training has "
+            "diverged; a smaller optim.lr or a longer schedule.warmup_epochs may help",
+            agent, isnan(loss) ? "NaN" : "infinite", (unsigned long long)lesson + 1,
+            feed_epochs(&a->feed, lesson), a->lr);
     a->tally.loss += loss;
     a->tally.hits += hits;
     a->tally.samples += a->feed.batch;

@@ -1,4 +1,5 @@
-/* rows.c - rows under way: a message refers to the sender's row for as long as nobody writes it, then to a copy. */
+/* rows.c - rows under way: a message refers to the sender's row for as long as nobody writes it, then to a
+ * copy. */
 #include <stdlib.h>
 
 #include "world/local/inside.h"
@@ -76,7 +77,8 @@ fault about_to_write(struct actor *a, enum row row)
     if (!s)
         return OK;
     if (!w->n_free_rows[row])
-        return FAIL(FAULT_MEMORY, "out of memory: more than %zu rows of parameters are under way between the agents",
+        return FAIL(FAULT_MEMORY,
+                    "out of memory: more than %zu rows of parameters are under way between the agents",
                     w->engine->setup.n_spare - 1);
     size_t mine = s->at;
     float one = 1;

@@ -1,4 +1,5 @@
-/* script.c - crashes, returns, cuts and partitions: those the experiment names, and those that chance brings. */
+/* script.c - crashes, returns, cuts and partitions: those the experiment names, and those that chance brings.
+ */
 #include <math.h>
 #include <stdio.h>
 
@@ -98,7 +99,9 @@ static fault expect_random(struct local *w, int kind, size_t source, double mean
     if (mean_s <= 0)
         return OK;
     size_t i = kind == MOMENT_RANDOM_AGENT ? source : w->n + source;
-    return agenda_add(&w->agenda, (struct moment){.at_s = w->now_s + draw(w, i, mean_s), .kind = kind, .who = (uint32_t)source});
+    return agenda_add(
+        &w->agenda,
+        (struct moment){.at_s = w->now_s + draw(w, i, mean_s), .kind = kind, .who = (uint32_t)source});
 }
 
 fault script_open(struct local *w)
@@ -106,7 +109,9 @@ fault script_open(struct local *w)
     const struct event_settings *s = &w->stage->experiment->events;
     const struct topology *t = w->stage->topology;
     for (size_t i = 0; i < s->n; i++)
-        TRY(agenda_add(&w->agenda, (struct moment){.at_s = s->at[i].at_s, .kind = MOMENT_SCRIPT, .what = (void *)&s->at[i]}));
+        TRY(agenda_add(
+            &w->agenda,
+            (struct moment){.at_s = s->at[i].at_s, .kind = MOMENT_SCRIPT, .what = (void *)&s->at[i]}));
     if (!s->has_random)
         return OK;
     for (size_t i = 0; i < w->n; i++)

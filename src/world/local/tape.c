@@ -24,20 +24,20 @@ struct tape {
     struct engine *engine; /* borrowed */
     struct tape_client client;
     bool silent;
-    size_t n_rows;               /* of each matrix, spare ones included */
-    struct mark *marks;          /* owned: [N_ROWS][n_rows] */
-    struct entry *entries;       /* owned, as all below */
+    size_t n_rows;         /* of each matrix, spare ones included */
+    struct mark *marks;    /* owned: [N_ROWS][n_rows] */
+    struct entry *entries; /* owned, as all below */
     size_t n_entries, entry_room;
-    size_t *from;                /* terms of blends */
+    size_t *from; /* terms of blends */
     float *weights;
     size_t n_terms, term_room;
-    uint32_t top;                /* the highest level so far */
+    uint32_t top; /* the highest level so far */
     size_t n_lessons;
-    uint32_t *order;             /* entries by level and kind */
+    uint32_t *order; /* entries by level and kind */
     size_t order_room;
-    struct lesson *lessons;      /* [n_replicas] */
-    struct update *updates;      /* [n_replicas] */
-    struct pick *picks;          /* [n_replicas][batch] */
+    struct lesson *lessons; /* [n_replicas] */
+    struct update *updates; /* [n_replicas] */
+    struct pick *picks;     /* [n_replicas][batch] */
     struct blend *blends;
     size_t blend_room;
 };
@@ -84,7 +84,8 @@ void tape_set_silent(struct tape *t, bool silent)
     t->silent = silent;
 }
 
-/* The array with room for at least n items, doubled as needed; NULL when memory is out, the old one untouched. */
+/* The array with room for at least n items, doubled as needed; NULL when memory is out, the old one
+ * untouched. */
 static void *with_room(void *array, size_t *room, size_t n, size_t size)
 {
     if (n <= *room)
@@ -171,7 +172,8 @@ fault tape_update(struct tape *t, size_t agent, double lr, uint64_t step)
     has_read(t, ROW_GRADS, agent, level);
     for (size_t i = 0; i < 3; i++)
         has_written(t, written[i], agent, level);
-    return enter(t, (struct entry){.kind = ENTRY_UPDATE, .level = level, .agent = agent, .number = step, .lr = lr});
+    return enter(
+        t, (struct entry){.kind = ENTRY_UPDATE, .level = level, .agent = agent, .number = step, .lr = lr});
 }
 
 static uint32_t level_of_blend(struct tape *t, const struct blend *b)
@@ -211,7 +213,8 @@ fault tape_blend(struct tape *t, struct blend b)
 
 bool tape_is_long(const struct tape *t)
 {
-    return t->n_lessons >= t->engine->setup.n_replicas || t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
+    return t->n_lessons >= t->engine->setup.n_replicas ||
+           t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
 }
 
 static fault run_lessons(struct tape *t, const uint32_t *which, size_t n)
@@ -224,8 +227,8 @@ static fault run_lessons(struct tape *t, const uint32_t *which, size_t n)
     }
     TRY(t->engine->ops->learn(t->engine, t->lessons, n));
     for (size_t i = 0; i < n; i++)
-        TRY(t->client.answered(t->client.ctx, t->lessons[i].replica, t->entries[which[i]].number, t->lessons[i].loss,
-                               t->lessons[i].hits));
+        TRY(t->client.answered(t->client.ctx, t->lessons[i].replica, t->entries[which[i]].number,
+                               t->lessons[i].loss, t->lessons[i].hits));
     return OK;
 }
 
@@ -243,8 +246,8 @@ static fault run_blends(struct tape *t, const uint32_t *which, size_t n)
     MAKE_ROOM(t->blends, &t->blend_room, n);
     for (size_t i = 0; i < n; i++) {
         const struct entry *e = &t->entries[which[i]];
-        t->blends[i] = (struct blend){e->row, e->into, e->also, t->from + e->first_term, t->weights + e->first_term,
-                                      e->n_terms};
+        t->blends[i] = (struct blend){
+            e->row, e->into, e->also, t->from + e->first_term, t->weights + e->first_term, e->n_terms};
     }
     return t->engine->ops->mix(t->engine, t->blends, n);
 }

@@ -1,4 +1,5 @@
-/* verbs.c - what agents may ask for, on a virtual clock. A verb that takes time leaves an entry on the agenda and parks. */
+/* verbs.c - what agents may ask for, on a virtual clock. A verb that takes time leaves an entry on the agenda
+ * and parks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +105,8 @@ fault arrive(struct local *w, struct message *m)
     while (*end)
         end = &(*end)->next;
     *end = m;
-    if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag && (to->from == m->from || to->from == ANYONE))
+    if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag &&
+        (to->from == m->from || to->from == ANYONE))
         wake(to, OK);
     return OK;
 }
@@ -115,7 +117,8 @@ static fault post(struct actor *a, struct message *m, size_t n_bytes)
     double at_s = transfer(w, a, &w->actors[m->to], n_bytes);
     if (at_s <= w->now_s)
         return arrive(w, m);
-    return agenda_add(&w->agenda, (struct moment){.at_s = at_s, .kind = MOMENT_ARRIVE, .who = (uint32_t)m->to, .what = m});
+    return agenda_add(
+        &w->agenda, (struct moment){.at_s = at_s, .kind = MOMENT_ARRIVE, .who = (uint32_t)m->to, .what = m});
 }
 
 static size_t bytes_of_rows(const struct local *w, row_set rows)
@@ -248,7 +251,8 @@ static fault local_recv(struct link *l, size_t from, uint64_t tag, void *bytes, 
     TRY(wait_for_mail(a, from, tag, &m));
     fault f = OK;
     if (m->n_bytes != n || !m->bytes)
-        f = FAIL(FAULT_USAGE, "agent %zu sent %zu bytes where agent %zu expects %zu", m->from, m->n_bytes, l->self, n);
+        f = FAIL(FAULT_USAGE, "agent %zu sent %zu bytes where agent %zu expects %zu", m->from, m->n_bytes,
+                 l->self, n);
     else
         memcpy(bytes, m->bytes, n);
     if (!f && sender)
@@ -292,8 +296,8 @@ static const struct snapshot *row_in(const struct message *m, enum row row)
 }
 
 /* mine = self * mine + the parcels' rows, as one blend. Terms beyond the stack's room come from the heap. */
-static fault blend_row(struct actor *a, enum row row, double self, const struct parcel *parcels, const double *weights,
-                       size_t n)
+static fault blend_row(struct actor *a, enum row row, double self, const struct parcel *parcels,
+                       const double *weights, size_t n)
 {
     size_t from_here[MOST_TERMS], *from = from_here;
     float weights_here[MOST_TERMS], *w = weights_here;
@@ -322,7 +326,8 @@ static fault blend_row(struct actor *a, enum row row, double self, const struct 
     return f;
 }
 
-static fault local_mix(struct link *l, row_set rows, double self, struct parcel *parcels, const double *weights, size_t n)
+static fault local_mix(struct link *l, row_set rows, double self, struct parcel *parcels,
+                       const double *weights, size_t n)
 {
     struct actor *a = actor_of(l);
     MUST_BE_UP(a);
@@ -401,7 +406,8 @@ fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
     for (int row = 0; row < N_ROWS; row++)
         if (everything & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
             TRY(about_to_write(a, (enum row)row));
-            TRY(tape_blend(w->tape, (struct blend){(enum row)row, a->link.self, NO_ROW, &peer->link.self, &one, 1}));
+            TRY(tape_blend(w->tape,
+                           (struct blend){(enum row)row, a->link.self, NO_ROW, &peer->link.self, &one, 1}));
         }
     a->writes++;
     return OK;
@@ -411,7 +417,8 @@ static bool local_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
     const struct actor *a = (const struct actor *)l;
     const struct actor *b = &a->world->actors[peer];
-    return b->life != LIFE_DONE && can_reach(a->world, l->self, peer) && k >= takes_part_from(a->world, l->self, peer);
+    return b->life != LIFE_DONE && can_reach(a->world, l->self, peer) &&
+           k >= takes_part_from(a->world, l->self, peer);
 }
 
 static uint64_t local_staleness(const struct link *l)

@@ -1,7 +1,8 @@
 /* wires.c - what lies between the agents: latency, bandwidth, network cards, and what is cut.
  *
- * A transfer holds the sender's card outwards and the receiver's card inwards from its start to its end; it starts when
- * both are free, in the order in which transfers were asked for, and its last byte is there a latency after its end.
+ * A transfer holds the sender's card outwards and the receiver's card inwards from its start to its end; it
+ * starts when both are free, in the order in which transfers were asked for, and its last byte is there a
+ * latency after its end.
  */
 #include <stdlib.h>
 
