@@ -42,7 +42,7 @@ static void print_category(FILE *out, const struct registry *registry, enum cate
 {
     fprintf(out, "%s (%s)\n", category_name(c), category_help(c));
     for (size_t i = 0; i < registry->of[c].n; i++) {
-        const struct kind *k = &registry->of[c].rows[i];
+        const struct kind *k = kinds_at(&registry->of[c], i);
         fprintf(out, "  %-20s %s\n", k->pattern ? k->pattern : k->name, k->help);
         if (k->missing)
             fprintf(out, "  %-20s not in this build: %s\n", "", k->missing);

@@ -238,4 +238,4 @@ static const struct kind set_kinds[] = {
      .row = &images_row},
 };
 
-const struct kinds data_set_kinds = {set_kinds, COUNT(set_kinds)};
+const struct kinds data_set_kinds = {.rows = set_kinds, .n = COUNT(set_kinds)};

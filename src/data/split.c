@@ -244,7 +244,7 @@ static const struct kind rows[] = {
      .row = &files_row},
 };
 
-const struct kinds split_kinds = {rows, sizeof rows / sizeof *rows};
+const struct kinds split_kinds = {.rows = rows, .n = sizeof rows / sizeof *rows};
 
 bool split_is_files(const struct data_settings *d)
 {

@@ -34,7 +34,13 @@ struct choice {
 struct kinds {
     const struct kind *rows;
     size_t n;
+    const struct kind *const *each; /* instead of rows, where every row has a file of its own */
 };
+
+static inline const struct kind *kinds_at(const struct kinds *kinds, size_t i)
+{
+    return kinds->each ? kinds->each[i] : &kinds->rows[i];
+}
 
 /* The categories of names, in the order in which `veche list` shows them. */
 #define CATEGORIES(X)                                                                                        \
