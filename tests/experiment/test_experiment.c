@@ -333,7 +333,7 @@ static void unknown_keys_are_named_with_the_nearest_known(void **state)
             "optim: {kind: adam, schedule: {warmup: 1}}\n",
             "folder/e.yaml:4:32: optim.schedule.warmup: unknown key 'warmup' in optim.schedule of kind "
             "constant; known "
-            "are: warmup_epochs, kind");
+            "are: warmup_epochs, kind, step");
 }
 
 static void a_key_written_twice_is_refused(void **state)
