@@ -14,7 +14,7 @@ static void print_range(FILE *out, const struct field *f)
             fprintf(out, "%s%s", i ? " | " : "", f->choices[i]);
         return;
     }
-    fputs(field_kind_name(f->kind), out);
+    fputs(f->whole ? "a list of whole numbers" : field_kind_name(f->kind), out);
     if (f->min == 0 && f->max == 0)
         return;
     if (f->max > f->min && f->max < 1e18)
@@ -86,9 +86,10 @@ static fault print_asked(FILE *out, const char *category)
         return OK;
     const char *nearest = text_nearest(category, category_candidate, NULL);
     return nearest ? FAIL(FAULT_USAGE, "there is no list of '%s'; did you mean '%s'?", category, nearest)
-                   : FAIL(FAULT_USAGE, "there is no list of '%s'; there are sets, splits, models, layers, optimisers, "
-                                       "schedules, topologies, strategies, engines, worlds, speeds, stragglers "
-                                       "and settings",
+                   : FAIL(FAULT_USAGE,
+                          "there is no list of '%s'; there are sets, splits, models, layers, optimisers, "
+                          "schedules, topologies, strategies, engines, worlds, speeds, stragglers "
+                          "and settings",
                           category);
 }
 

@@ -213,12 +213,12 @@ static void files_that_do_not_fit_are_refused_with_their_place(void **state)
     open_world(&w, "idx", 1);
     w.split.labels.n = 0;
     assert_fault_says(dataset_open(&w.data, 1, &d), "data.split: the key 'labels' is missing");
-    close_world(&w);
     struct blobs_settings blobs = {
         .classes = 3, .features = 2, .samples = 30, .test_samples = 9, .spread = 0.02};
     w.data.set = (struct choice){.kind = kind_find(&data_set_kinds, "blobs"), .settings = &blobs};
     assert_fault_says(dataset_open(&w.data, 1, &d),
                       "'files' is for sets that lie in files, and blobs is made up");
+    close_world(&w);
 }
 
 static void without_files_of_the_agents_the_sets_own_must_be_named(void **state)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "support/registry.h"
+#include "topology/topology.h"
 
 #define FOUR "data: {set: dots, batch: 25}\nmodel: tower\noptim: {sgd: 0.1}\ntrain: {epochs: 2}\nagents: 4\n"
 
@@ -54,6 +55,20 @@ static void a_topology_is_a_graph_or_a_map(void **state)
     assert_string_equal(e->topology.graph, "ring:4");
     assert_int_equal(e->topology.weights, 3);
     experiment_free(e);
+}
+
+static void weights_are_numbered_as_the_topology_room_numbers_them(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct section *sections = experiment_sections(&n);
+    assert_int_equal(WEIGHTS_AUTO, N_WEIGHTS);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < sections[i].n_fields; j++) {
+            const struct field *row = &sections[i].fields[j];
+            for (int w = 0; w < N_WEIGHTS && strcmp(row->name, "weights") == 0; w++)
+                assert_string_equal(row->choices[w], weights_name((enum weights_kind)w));
+        }
 }
 
 static void a_topology_that_cannot_be_is_refused(void **state)
@@ -341,6 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_topology_is_a_graph_or_a_map),
+        cmocka_unit_test(weights_are_numbered_as_the_topology_room_numbers_them),
         cmocka_unit_test(a_topology_that_cannot_be_is_refused),
         cmocka_unit_test(machines_that_cannot_be_are_refused),
         cmocka_unit_test(every_pair_has_its_wire),
