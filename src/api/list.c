@@ -14,7 +14,7 @@ static void print_range(FILE *out, const struct field *f)
             fprintf(out, "%s%s", i ? " | " : "", f->choices[i]);
         return;
     }
-    fputs(field_kind_name(f->kind), out);
+    fputs(f->whole ? "a list of whole numbers" : field_kind_name(f->kind), out);
     if (f->min == 0 && f->max == 0)
         return;
     if (f->max > f->min && f->max < 1e18)

@@ -53,8 +53,8 @@ static const char *key_at(const void *ctx, size_t i)
         if (i-- == 0)
             return form->others[o];
     for (size_t k = 0; form->short_kinds && k < form->short_kinds->n; k++)
-        if (may_be_key(&form->short_kinds->rows[k]) && i-- == 0)
-            return form->short_kinds->rows[k].name;
+        if (may_be_key(kinds_at(form->short_kinds, k)) && i-- == 0)
+            return kinds_at(form->short_kinds, k)->name;
     return NULL;
 }
 

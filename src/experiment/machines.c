@@ -154,7 +154,8 @@ const struct kind straggler_rows[3] = {
      .row = &fixed_row},
     {"random", "any lesson may be late", WITH(random_fields, stragglers_random), .row = &random_row},
 };
-const struct kinds speed_kinds = {.rows = speed_rows, .n = 3}, straggler_kinds = {.rows = straggler_rows, .n = 3};
+const struct kinds speed_kinds = {.rows = speed_rows, .n = 3};
+const struct kinds straggler_kinds = {.rows = straggler_rows, .n = 3};
 
 /* The section. */
 

@@ -81,30 +81,25 @@ static const struct field topology_rows[] = {
 };
 #undef AT
 
-/* Latencies and bandwidths beyond these would overflow in other units. */
-#define WIRE_ROWS(latency, bandwidth, ...)                                                                   \
-    {"latency_ms",                                                                                           \
-     FIELD_REAL,                                                                                             \
-     latency,                                                                                                \
-     .min = 0,                                                                                               \
-     .max = 1e12,                                                                                            \
-     __VA_ARGS__,                                                                                            \
-     .help = "how long a message is on its way, in milliseconds"},                                           \
-    {                                                                                                        \
-        "bandwidth_mbps", FIELD_REAL, bandwidth, .min = 0, .max = 1e12, __VA_ARGS__,                         \
-                                                 .help = "megabits a second; 0: no limit"                    \
-    }
-
+/* Latencies and bandwidths beyond 1e12 would soon overflow in other units. */
 #define AT(member) offsetof(struct network_settings, member)
 static const struct field network_rows[] = {
-    WIRE_ROWS(AT(within.latency_ms), AT(within.bandwidth_mbps), .fallback = "0"),
+    {"latency_ms", FIELD_REAL, AT(within.latency_ms), "0", .min = 0, .max = 1e12,
+     .help = "how long a message is on its way, in milliseconds"},
+    {"bandwidth_mbps", FIELD_REAL, AT(within.bandwidth_mbps), "0", .min = 0, .max = 1e12,
+     .help = "megabits a second; 0: no limit"},
     {"patience_s", FIELD_REAL, AT(patience_s), "60", .min = 0, .max = 1e12, .above_min = true,
      .help = "how long one waits for another before it is given up"},
 };
 #undef AT
 
 #define AT(member) offsetof(struct wire, member)
-static const struct field wire_rows[] = {WIRE_ROWS(AT(latency_ms), AT(bandwidth_mbps), .optional = true)};
+static const struct field wire_rows[] = {
+    {"latency_ms", FIELD_REAL, AT(latency_ms), .optional = true, .min = 0, .max = 1e12,
+     .help = "how long a message is on its way, in milliseconds"},
+    {"bandwidth_mbps", FIELD_REAL, AT(bandwidth_mbps), .optional = true, .min = 0, .max = 1e12,
+     .help = "megabits a second; 0: no limit"},
+};
 #undef AT
 
 static const struct field link_rows[] = {
@@ -113,32 +108,30 @@ static const struct field link_rows[] = {
 };
 
 #define AT(member) offsetof(struct event_written, member)
-#define WHO_ROW(name, kind, text)                                                                            \
-    {                                                                                                        \
-        name, FIELD_REALS, AT(who[kind]), .optional = true, .min = 0, .max = INFINITY, .whole = true,        \
-                                          .help = text                                                       \
-    }
+#define AGENTS_ROW .optional = true, .min = 0, .max = INFINITY, .whole = true
 static const struct field event_rows[] = {
     {"at_s", FIELD_REAL, AT(at_s), .min = 0, .max = INFINITY, .help = "when, in virtual seconds"},
-    WHO_ROW("crash", EVENT_CRASH, "an agent, or a list of them, dies"),
-    WHO_ROW("return", EVENT_RETURN, "an agent, or a list of them, is back"),
-    WHO_ROW("cut", EVENT_CUT, "nothing passes between two agents, [0, 1], any more"),
-    WHO_ROW("mend", EVENT_MEND, "it does again"),
+    {"crash", FIELD_REALS, AT(who[EVENT_CRASH]), AGENTS_ROW, .help = "an agent, or a list of them, dies"},
+    {"return", FIELD_REALS, AT(who[EVENT_RETURN]), AGENTS_ROW,
+     .help = "an agent, or a list of them, is back"},
+    {"cut", FIELD_REALS, AT(who[EVENT_CUT]), AGENTS_ROW,
+     .help = "nothing passes between two agents, [0, 1], any more"},
+    {"mend", FIELD_REALS, AT(who[EVENT_MEND]), AGENTS_ROW, .help = "it does again"},
     {"heal", FIELD_CHOICE, AT(heal), .optional = true, .choices = everything,
      .help = "every cut is mended and a partition is over"},
 };
 #undef AT
 
 #define AT(member) offsetof(struct random_events, member)
-#define MEAN_ROW(member, text)                                                                               \
-    {                                                                                                        \
-#member, FIELD_REAL, AT(member), "0", .min = 0, .max = INFINITY, .help = text                        \
-    }
 static const struct field random_rows[] = {
-    MEAN_ROW(crash_every_s, "virtual seconds between crashes of an agent, on average; 0: it never crashes"),
-    MEAN_ROW(down_s, "until it is back, on average; 0: never"),
-    MEAN_ROW(cut_every_s, "virtual seconds between cuts of a link, on average; 0: it is never cut"),
-    MEAN_ROW(cut_s, "until it is mended, on average; 0: never"),
+    {"crash_every_s", FIELD_REAL, AT(crash_every_s), "0", .min = 0, .max = INFINITY,
+     .help = "virtual seconds between crashes of an agent, on average; 0: it never crashes"},
+    {"down_s", FIELD_REAL, AT(down_s), "0", .min = 0, .max = INFINITY,
+     .help = "until it is back, on average; 0: never"},
+    {"cut_every_s", FIELD_REAL, AT(cut_every_s), "0", .min = 0, .max = INFINITY,
+     .help = "virtual seconds between cuts of a link, on average; 0: it is never cut"},
+    {"cut_s", FIELD_REAL, AT(cut_s), "0", .min = 0, .max = INFINITY,
+     .help = "until it is mended, on average; 0: never"},
 };
 #undef AT
 

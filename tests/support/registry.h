@@ -12,9 +12,9 @@
 
 #include "experiment/machines.h"
 
-#define KINDS_OF(rows)                                                                                       \
+#define KINDS_OF(table)                                                                                      \
     {                                                                                                        \
-        rows, sizeof rows / sizeof *rows                                                                     \
+        .rows = table, .n = sizeof table / sizeof *table                                                     \
     }
 #define FIELDS_OF(rows, type)                                                                                \
     .fields = rows, .n_fields = sizeof rows / sizeof *rows, .size = sizeof(struct type)
