@@ -18,9 +18,11 @@ struct scale scale_linear(double lo, double hi)
     if (!(lo <= hi)) /* NaN, or no numbers at all */
         return (struct scale){0, 1, false};
     lo = tamed(lo), hi = tamed(hi);
-    double air = AIR * (hi - lo);
-    if (hi - lo <= 1e-9 * fmax(fabs(lo), fabs(hi)))
-        air = lo == 0 && hi == 0 ? 0.5 : 0.05 * fmax(fabs(lo), fabs(hi));
+    double size = fmax(fabs(lo), fabs(hi)), air = AIR * (hi - lo);
+    if (size < 1 / LARGEST)
+        air = 0.5;
+    else if (hi - lo <= 1e-9 * size)
+        air = 0.05 * size;
     return (struct scale){lo - air, hi + air, false};
 }
 
