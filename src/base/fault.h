@@ -32,10 +32,11 @@ typedef const struct fault_body *fault;
 #define OK ((fault)0)
 
 /* Makes a fault; never returns OK. When memory is out it returns a fixed fault that says so. */
-fault fault_make(enum fault_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+fault fault_make(enum fault_kind kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull));
 
 /* The same fault with a few words put in front of its sentence ("file.yaml:3:1: "); takes `f`. */
-fault fault_before(fault f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+fault fault_before(fault f, const char *format, ...) __attribute__((format(printf, 2, 3), returns_nonnull));
 
 enum fault_kind fault_kind_of(fault f);
 const char *fault_text(fault f);               /* the sentence; lives as long as the fault     */

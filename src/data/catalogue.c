@@ -64,8 +64,8 @@ static fault find(const char *name, const struct known **out)
         return OK;
     const char *near = text_nearest(name, name_of, NULL);
     if (near)
-        return FAIL(FAULT_DATA, "there is no data set '%s' to fetch; did you mean '%s'?", name, near);
-    return FAIL(FAULT_DATA, "there is no data set '%s' to fetch; `veche data list` shows all", name);
+        return FAIL(FAULT_DATA, "there is no known data set '%s'; did you mean '%s'?", name, near);
+    return FAIL(FAULT_DATA, "there is no known data set '%s'; `veche data list` shows all", name);
 }
 
 fault catalogue_get(const char *name, const char *from, catalogue_progress *progress, void *ctx)

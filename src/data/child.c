@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "data/folder.h"
 
-enum { KEPT = 8192, LOOK_MS = 100, DYING_LOOKS = 50 };
+enum { KEPT = 8192, LOOK_MS = 100, DYING_LOOKS = 50, READS = 64 };
 
 extern char **environ;
 
@@ -41,11 +41,12 @@ static void keep_said(struct running *r, const char *text, size_t n)
     }
 }
 
-/* Reads what is there within the time; false when nobody can write any more. */
+/* Reads what is there within the time, though not for ever from one who never stops talking; false when
+ * nobody can write any more. */
 static bool hear(struct running *r, int wait_ms)
 {
     struct pollfd p = {.fd = r->out, .events = POLLIN};
-    while (poll(&p, 1, wait_ms) > 0) {
+    for (int i = 0; i < READS && poll(&p, 1, wait_ms) > 0; i++) {
         char text[1024];
         ssize_t n = read(r->out, text, sizeof text);
         if (n == 0)

@@ -17,18 +17,6 @@
 enum { STREAM_CLASSES, STREAM_TRAIN, STREAM_TEST };
 
 #define MOST_MADE 10000000
-#define SAMPLE_ROWS(type, n, n_test)                                                                         \
-    {.name = "samples",                                                                                      \
-     .kind = FIELD_INT,                                                                                      \
-     .offset = offsetof(struct type, samples),                                                               \
-     .fallback = n,                                                                                          \
-     .min = 1,                                                                                               \
-     .max = MOST_MADE,                                                                                       \
-     .help = "training samples"},                                                                            \
-    {                                                                                                        \
-        .name = "test_samples", .kind = FIELD_INT, .offset = offsetof(struct type, test_samples),            \
-        .fallback = n_test, .min = 1, .max = MOST_MADE, .help = "test samples"                               \
-    }
 #define INT_ROW(type, member, value, least, most, text)                                                      \
     {                                                                                                        \
         .name = #member, .kind = FIELD_INT, .offset = offsetof(struct type, member), .fallback = value,      \
@@ -39,6 +27,9 @@ enum { STREAM_CLASSES, STREAM_TRAIN, STREAM_TEST };
         .name = #member, .kind = FIELD_REAL, .offset = offsetof(struct type, member), .fallback = value,     \
         .min = least, .max = most, .help = text                                                              \
     }
+#define SAMPLE_ROWS(type, n, n_test)                                                                         \
+    INT_ROW(type, samples, n, 1, MOST_MADE, "training samples"),                                             \
+        INT_ROW(type, test_samples, n_test, 1, MOST_MADE, "test samples")
 
 const struct field blobs_fields[5] = {
     INT_ROW(blobs_settings, classes, "3", 2, 1000, "classes, one cloud of points each"),
