@@ -22,4 +22,10 @@ struct norm_sums {
 };
 struct norm_sums norm_clear_sums(const struct task *t, const struct unit *norm);
 
+/* Jobs of an add into which the end of a batchnorm is fused: both forward in one pass, and both backward up
+ * to the batchnorm's sums, which are finished after the phase with the batchnorm's own unit. */
+void norm_apply_add_chunk(const struct task *t, const struct unit *u);
+void norm_back_add_chunk(const struct task *t, const struct unit *u);
+void norm_finish_back(const struct task *t, const struct unit *norm);
+
 #endif

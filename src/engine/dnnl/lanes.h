@@ -15,6 +15,10 @@
 
 #include "engine/dnnl/api.h"
 
+/* How vectors are passed to functions depends on the instruction set; these are all inlined, so nothing is
+ * passed. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 typedef float lanes __attribute__((vector_size(64)));
 typedef int32_t lane_bits __attribute__((vector_size(64)));
 typedef uint32_t lane_words __attribute__((vector_size(64)));

@@ -230,7 +230,7 @@ static void apply_chunk(const struct task *t, const struct unit *u)
 }
 
 /* The add's forward: both at once. */
-static void apply_add_chunk(const struct task *t, const struct unit *u)
+void norm_apply_add_chunk(const struct task *t, const struct unit *u)
 {
     struct apply a = {
         &u->in,     t->n, task_chunk(t, u->fused->x[0]), task_chunk(t, u->x[1]), task_chunk(t, u->y),
@@ -297,7 +297,7 @@ static void back_sums_chunk(const struct task *t, const struct unit *u)
 }
 
 /* The add's first step back together with the batchnorm's. */
-static void back_add_chunk(const struct task *t, const struct unit *u)
+void norm_back_add_chunk(const struct task *t, const struct unit *u)
 {
     const struct norm *m = u->fused->own;
     struct back b = {.l = &u->in,
@@ -314,7 +314,7 @@ static void back_add_chunk(const struct task *t, const struct unit *u)
 /* With x^ = (x - mean) / deviation over m numbers:
  *   dx = scale (g - d bias / m - x^ d weight / m) = scale g - scale k x + scale (k mean - d bias / m),
  *   k = d weight / (deviation m) */
-static void finish_back(const struct task *t, const struct unit *u)
+void norm_finish_back(const struct task *t, const struct unit *u)
 {
     const struct program *p = t->program;
     const struct norm *m = u->own;
@@ -418,7 +418,7 @@ static void batchnorm_backward(struct program *p, struct unit *u)
         buffer_use(p, u->x[0]);
         buffer_use(p, u->dy);
         job_chunk(p, back_sums_chunk, u);
-        job_after(p, finish_back, u);
+        job_after(p, norm_finish_back, u);
     }
     phase_end(p);
     if (!u->wanted[0])
@@ -430,73 +430,3 @@ static void batchnorm_backward(struct program *p, struct unit *u)
 }
 
 const struct op_maker batchnorm_maker = {batchnorm_prepare, batchnorm_forward, batchnorm_backward, false};
-
-static void add_forward(struct program *p, struct unit *u)
-{
-    buffer_use(p, u->fused ? u->fused->x[0] : u->x[0]);
-    buffer_use(p, u->x[1]);
-    buffer_use(p, u->y);
-    if (u->fused)
-        job_chunk(p, apply_add_chunk, u);
-    else
-        job_chunk(p, add_chunk, u);
-}
-
-/* The gradient behind the relu, and the sums of the batchnorm fused into the add; gives the buffer it lies
- * in. */
-static int add_mask(struct program *p, const struct unit *u)
-{
-    int own = p->grads[u->op->out];
-    if (u->op->relu || u->fused) {
-        buffer_use(p, u->dy);
-        buffer_use(p, u->y);
-        if (u->op->relu)
-            buffer_use(p, own);
-        if (u->fused) {
-            buffer_use(p, u->fused->x[0]);
-            job_chunk(p, back_add_chunk, u);
-        } else {
-            job_chunk(p, relu_back_chunk, u);
-        }
-    }
-    if (u->fused)
-        job_after(p, finish_back, u->fused);
-    return u->op->relu ? own : u->dy;
-}
-
-static void add_to_first_chunk(const struct task *t, const struct unit *u)
-{
-    add_two(&u->in, t->n, task_chunk(t, u->prior[0]), task_chunk(t, u->g), task_chunk(t, u->dx[0]));
-}
-
-static void add_to_second_chunk(const struct task *t, const struct unit *u)
-{
-    add_two(&u->in, t->n, task_chunk(t, u->prior[1]), task_chunk(t, u->g), task_chunk(t, u->dx[1]));
-}
-
-/* Both inputs have the same gradient: one that had none yet borrows the buffer, the other adds it to its own.
- */
-static void add_backward(struct program *p, struct unit *u)
-{
-    u->g = add_mask(p, u);
-    for (int k = 0; k < 2; k++) {
-        if (!u->wanted[k])
-            continue;
-        if (!u->adds[k]) {
-            p->now[u->op->in[k]] = u->g;
-            continue;
-        }
-        if (u->op->in[0] == u->op->in[1])
-            u->prior[k] = u->g;
-        buffer_use(p, u->prior[k]);
-        buffer_use(p, u->g);
-        buffer_use(p, u->dx[k]);
-        if (k == 0)
-            job_chunk(p, add_to_first_chunk, u);
-        else
-            job_chunk(p, add_to_second_chunk, u);
-        p->now[u->op->in[k]] = u->dx[k];
-    }
-}
-
-const struct op_maker add_maker = {NULL, add_forward, add_backward, true};

@@ -104,30 +104,29 @@ static void maxpool_back_chunk(const struct task *t, const struct unit *u)
                   task_at(t, u->y, i), task_at(t, u->dy, i), task_at(t, u->dx[0], i), apart, g);
 }
 
-static void pool_forward(struct program *p, struct unit *u, job_fn *run)
+static void use_values(struct program *p, const struct unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
-    job_chunk(p, run, u);
 }
 
-static void pool_backward(struct program *p, struct unit *u, job_fn *run)
+static void use_gradients(struct program *p, const struct unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);
-    job_chunk(p, run, u);
 }
 
 static void maxpool_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, maxpool_chunk);
+    use_values(p, u);
+    job_chunk(p, maxpool_chunk, u);
 }
 
 static void maxpool_backward(struct program *p, struct unit *u)
 {
-    buffer_use(p, u->x[0]);
-    buffer_use(p, u->y);
-    pool_backward(p, u, maxpool_back_chunk);
+    use_values(p, u);
+    use_gradients(p, u);
+    job_chunk(p, maxpool_back_chunk, u);
 }
 
 const struct op_maker maxpool_maker = {pool_prepare, maxpool_forward, maxpool_backward, false};
@@ -175,12 +174,14 @@ static void avgpool_back_chunk(const struct task *t, const struct unit *u)
 
 static void avgpool_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, avgpool_chunk);
+    use_values(p, u);
+    job_chunk(p, avgpool_chunk, u);
 }
 
 static void avgpool_backward(struct program *p, struct unit *u)
 {
-    pool_backward(p, u, avgpool_back_chunk);
+    use_gradients(p, u);
+    job_chunk(p, avgpool_back_chunk, u);
 }
 
 const struct op_maker avgpool_maker = {pool_prepare, avgpool_forward, avgpool_backward, false};
@@ -237,12 +238,14 @@ static fault globalpool_prepare(struct program *p, struct unit *u)
 
 static void globalpool_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, globalpool_chunk);
+    use_values(p, u);
+    job_chunk(p, globalpool_chunk, u);
 }
 
 static void globalpool_backward(struct program *p, struct unit *u)
 {
-    pool_backward(p, u, globalpool_back_chunk);
+    use_gradients(p, u);
+    job_chunk(p, globalpool_back_chunk, u);
 }
 
 const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward, false};
@@ -325,12 +328,14 @@ static void shortcut_back_chunk(const struct task *t, const struct unit *u)
 
 static void shortcut_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, shortcut_chunk);
+    use_values(p, u);
+    job_chunk(p, shortcut_chunk, u);
 }
 
 static void shortcut_backward(struct program *p, struct unit *u)
 {
-    pool_backward(p, u, shortcut_back_chunk);
+    use_gradients(p, u);
+    job_chunk(p, shortcut_back_chunk, u);
 }
 
 const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward, false};
