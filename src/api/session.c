@@ -193,7 +193,7 @@ double session_seconds(const struct veche_run *r)
 
 double session_epochs(const struct veche_run *r)
 {
-    return (double)r->stage.samples / (double)r->split.first[r->split.n_agents];
+    return (double)r->stage.ended / (double)r->stage.n_agents / r->stage.rounds_per_epoch;
 }
 
 uint64_t session_rounds(const struct veche_run *r)

@@ -67,7 +67,7 @@ fault session_go(struct veche_run *r);
 double session_seconds(const struct veche_run *r);
 void session_tell(struct veche_run *r, veche_event_kind kind, const char *text);
 
-/* Of the group: passes over all shares together, and rounds of all agents over their number. */
+/* Of the group: rounds of all agents over their number, and the passes through the longest share they make up. */
 double session_epochs(const struct veche_run *r);
 uint64_t session_rounds(const struct veche_run *r);
 
