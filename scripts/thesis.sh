@@ -11,7 +11,7 @@
 # Runs lie in runs/thesis, those with overrides in a folder below it. What is done is not done again, what was
 # interrupted goes on from its last checkpoint. RUNS and VECHE name another folder and another program.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 veche=${VECHE:-build/veche}
 runs=${RUNS:-runs/thesis}

@@ -7,7 +7,7 @@
 # Logs lie in runs/thesis/logs. A run gets LIMIT_S seconds (default 5400); started again, the script goes on where it
 # was. Exit code 1 when a run failed or a bound does not hold.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 limit_s=${LIMIT_S:-5400}
 logs=${RUNS:-runs/thesis}/logs

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every experiment in the repository is well written; those that need no data run; the study's rows are complete.
 source "$(dirname "$0")/../support/check.sh" "$1"
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 
 export RUNS=$work/thesis VECHE=$veche
 
@@ -77,15 +77,21 @@ misused 'an unknown row' scripts/thesis.sh nonsense
 misused 'an unknown option' scripts/thesis.sh --nonsense
 succeeds 'numbers that are not there yet are dashes' scripts/thesis.sh --print lsr
 
-# Its mechanics, on a set that needs no fetching: a row and its rival, interrupted and gone on with.
-tiny=(data.set=images model=logistic data.flip=false data.crop=0 train.epochs=6)
+# All of it on a set that needs no fetching: graphs, weights, shares and lists must fit together.
+tiny=(data.set=images model=logistic)
+succeeds 'every row and every rival runs' scripts/thesis.sh all "${tiny[@]}" train.epochs=1
+holds 'and has its numbers' test "$(grep -Ec '^[a-z0-9-]+ +[0-9.]+ \+- [0-9.]+ ' <<<"$out")" -eq 42
+
+# A row and its rival, interrupted and gone on with.
+tiny+=(train.epochs=6)
 row=cifar10-cycle4-batch32
 succeeds 'a row and its rival are trained' scripts/thesis.sh $row "${tiny[@]}"
 holds 'our numbers stand beside the published ones' grep -Eq "^$row +[0-9.]+ \+- [0-9.]+ +92.13 \+- 0.04 +[0-9.]+ +91.79" <<<"$out"
 succeeds 'what is done is not done again' scripts/thesis.sh $row "${tiny[@]}"
 holds 'but only told' test -z "$(grep 'samples a second' <<<"$err")"
-run=$(ls -d "$RUNS"/*/$row)
+run=$(echo "$RUNS"/*epochs=6/$row)
 before=$(json params_sha256 <"$run/summary.json")
+holds 'the run is where it should be' test -n "$before"
 rm "$run/summary.json" "$run/model.safetensors"
 rm "$(ls "$run"/checkpoint-*.safetensors | sort -V | tail -1)"
 succeeds 'an interrupted row goes on' scripts/thesis.sh $row "${tiny[@]}"
