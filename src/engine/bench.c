@@ -1,7 +1,7 @@
 /* bench.c - see bench.h.
  *
- * The time is cut into repeats; a repeat is as many rounds as fit. The median of the repeats is reported, since other
- * programs on the machine disturb some of them.
+ * The time is cut into repeats; a repeat is as many rounds as fit. The median of the repeats is reported,
+ * since other programs on the machine disturb some of them.
  */
 #include "engine/bench.h"
 
@@ -20,7 +20,7 @@ struct bench {
     struct block pixels;
     uint16_t labels[N_SAMPLES];
     struct samples samples;
-    struct pick *picks; /* [replicas][batch], owned */
+    struct pick *picks;     /* [replicas][batch], owned */
     struct lesson *lessons; /* [replicas], owned */
     struct update *updates; /* [replicas], owned */
     uint64_t round;

@@ -117,31 +117,47 @@ static struct answer ask(const struct engine_ops *ops, const struct question *q)
     return a;
 }
 
-static void check_close(const struct question *q, const char *what, double bound)
+static struct answer ask_judge(const struct question *q)
 {
     struct question judge = *q;
     judge.precision = PRECISION_FP32;
     judge.threads = 1;
-    struct answer want = ask(&engine_ref, &judge), have = ask(&engine_dnnl, q);
-    double loss = fabs(have.loss - want.loss) / (fabs(want.loss) + 1e-3);
-    double exam = fabs(have.exam_loss - want.exam_loss) / (fabs(want.exam_loss) + 1e-3);
-    double grads = apart(have.grads, want.grads, q->g->size);
-    double stats = apart(have.stats, want.stats, q->g->stats_size);
+    return ask(&engine_ref, &judge);
+}
+
+static void complain(const struct question *q, const struct answer *have, const struct answer *want)
+{
+    for (size_t i = 0; i < q->g->n_params; i++) {
+        const struct param *p = &q->g->params[i];
+        print_message("  %-24s %.2e\n", p->name,
+                      apart(have->grads + p->offset, want->grads + p->offset, p->size));
+    }
+}
+
+static void check_against(const struct question *q, const struct answer *want, const char *what, double bound)
+{
+    struct answer have = ask(&engine_dnnl, q);
+    double loss = fabs(have.loss - want->loss) / (fabs(want->loss) + 1e-3);
+    double exam = fabs(have.exam_loss - want->exam_loss) / (fabs(want->exam_loss) + 1e-3);
+    double grads = apart(have.grads, want->grads, q->g->size);
+    double stats = apart(have.stats, want->stats, q->g->stats_size);
     if (!(loss < bound) || !(exam < bound) || !(grads < bound) || !(stats < bound)) {
-        for (size_t i = 0; i < q->g->n_params; i++) {
-            const struct param *p = &q->g->params[i];
-            print_message("  %-24s %.2e\n", p->name,
-                          apart(have.grads + p->offset, want.grads + p->offset, p->size));
-        }
+        complain(q, &have, want);
         fail_msg("%s: off by %.2e in loss, %.2e in the exam, %.2e in gradients, %.2e in statistics", what,
                  loss, exam, grads, stats);
     }
     if (q->precision == PRECISION_FP32) {
-        assert_true(have.hits == want.hits);
-        assert_true(have.exam_hits == want.exam_hits);
+        assert_true(have.hits == want->hits);
+        assert_true(have.exam_hits == want->exam_hits);
     }
-    answer_release(&want);
     answer_release(&have);
+}
+
+static void check_close(const struct question *q, const char *what, double bound)
+{
+    struct answer want = ask_judge(q);
+    check_against(q, &want, what, bound);
+    answer_release(&want);
 }
 
 /* `bf16`: the bound for that precision. */
@@ -151,9 +167,11 @@ static void check_network(const struct network *n, struct shape input, size_t cl
     struct graph *g = net_build(n, input, classes);
     struct dataset *d = random_dataset(seed, input, classes, 50, 90);
     struct question q = {g, d, batch, 2, PRECISION_FP32, 3, 70, seed};
-    check_close(&q, what, 1e-4);
+    struct answer want = ask_judge(&q);
+    check_against(&q, &want, what, 1e-4);
     q.precision = PRECISION_BF16;
-    check_close(&q, what, bf16);
+    check_against(&q, &want, what, bf16);
+    answer_release(&want);
     random_dataset_free(d);
     graph_free(g);
 }
@@ -188,7 +206,7 @@ static void convolutions_of_all_shapes_agree(void **state)
         {32, 64, 3, 1, 0, 14, 6}, {16, 48, 3, 1, 2, 6, 3},  {48, 16, 1, 1, 0, 6, 7},
         {16, 16, 1, 2, 0, 7, 2},  {31, 31, 3, 3, 0, 10, 1}, {16, 16, 3, 1, 1, 1, 2},
         {4, 6, 3, 1, 0, 3, 4},    {20, 20, 5, 1, 0, 5, 3},  {48, 48, 3, 1, 1, 4, 11},
-        {16, 64, 3, 1, 1, 32, 2}, {2, 9, 3, 2, 0, 12, 13},  {12, 40, 4, 2, 1, 10, 3},
+        {16, 32, 3, 1, 1, 20, 2}, {2, 9, 3, 2, 0, 12, 13},  {12, 40, 4, 2, 1, 10, 3},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const size_t *s = shapes[i];
@@ -291,7 +309,7 @@ static void residuals_of_all_kinds_agree(void **state)
 static void random_networks_agree(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i < 40; i++) {
+    for (uint64_t i = 0; i < 30; i++) {
         struct rng r = rng_stream(i, 0, RNG_TEST, 1);
         struct network n = {0};
         struct shape input = {1 + rng_below(&r, 5), 6, 6};
@@ -327,7 +345,7 @@ static void named_models_agree(void **state)
     check_model("mlp:40-30", (struct shape){1, 28, 28}, 9);
     check_model("lenet", (struct shape){1, 28, 28}, 6);
     check_model("fashion-cnn", (struct shape){1, 28, 28}, 6);
-    check_model("resnet20", (struct shape){3, 16, 16}, 4);
+    check_model("resnet20", (struct shape){3, 12, 12}, 4);
 }
 
 int main(void)

@@ -445,6 +445,25 @@ static void the_same_call_gives_the_same_bits_whatever_the_scratch_held(void **s
     trial_release(&t);
 }
 
+static void a_number_that_is_none_is_not_hidden_by_relu(void **state)
+{
+    (void)state;
+    struct trial t;
+    trial_init(&t, &CASES[11], 900);
+    float *x = blocked_x(&t, t.x), *y = take(n_y(&t), sizeof *y);
+    float *scale = to_floats(t.scale, t.s.c), *shift = to_floats(t.shift, t.s.c);
+    struct winograd_load load = {.scale = scale, .shift = shift};
+    x[0] = NAN;
+    winograd_weights_forward(&t.s, t.flat, t.u);
+    winograd_forward(&t.s, &load, x, t.u, y, NULL, t.scratch);
+    assert_true(isnan(y[0]));
+    assert_false(isnan(y[n_y(&t) - 1]));
+    void *all[] = {x, y, scale, shift};
+    for (size_t j = 0; j < sizeof all / sizeof all[0]; j++)
+        free(all[j]);
+    trial_release(&t);
+}
+
 static void sizes_beyond_the_kernels_are_refused(void **state)
 {
     (void)state;
@@ -477,6 +496,7 @@ int main(void)
         cmocka_unit_test(what_follows_on_the_way_back_may_be_done_while_dx_is_stored),
         cmocka_unit_test(a_sample_gets_the_same_bits_in_any_company),
         cmocka_unit_test(the_same_call_gives_the_same_bits_whatever_the_scratch_held),
+        cmocka_unit_test(a_number_that_is_none_is_not_hidden_by_relu),
         cmocka_unit_test(sizes_beyond_the_kernels_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,16 +269,13 @@ static void conv_parts_init(struct conv_parts *p, const struct conv_shape *s)
     p->after[1] = (dnnl_dim_t)reach_w - (dnnl_dim_t)(s->w_in + s->pad);
 }
 
-/* Winograd is asked for as in inference: then oneDNN takes weights that were transformed beforehand, once a
- * lesson. */
 static fault forward_descriptor(struct onednn *d, const struct conv_parts *p, bool winograd,
                                 dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t c;
     TRY(check(dnnl_convolution_forward_desc_init(
-                  &c, winograd ? dnnl_forward_inference : dnnl_forward_training,
-                  winograd ? dnnl_convolution_winograd : dnnl_convolution_direct, &p->in, &p->weights,
-                  p->with_bias, &p->out, p->strides, p->before, p->after),
+                  &c, dnnl_forward_training, winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
+                  &p->in, &p->weights, p->with_bias, &p->out, p->strides, p->before, p->after),
               "such a convolution"));
     return check(dnnl_primitive_desc_create(out, &c, d->attr, d->engine, NULL), "such a convolution");
 }

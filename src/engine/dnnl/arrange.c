@@ -90,7 +90,7 @@ static fault ask_input_format(struct program *p, const struct op *op, enum forma
 
 static void choose_chunk(struct program *p)
 {
-    enum { CACHE = 512 << 10, MOST = 32, FEWEST_CHUNKS = 4 };
+    enum { CACHE = 1 << 20, MOST = 32, FEWEST_CHUNKS = 4 };
     const struct graph *g = p->setup->graph;
     size_t largest = 1;
     for (size_t t = 1; t < g->n_tensors; t++)

@@ -1,13 +1,12 @@
 /* conv.c - convolutions by oneDNN, chunk by chunk.
  *
- *   prepare:   the replica's weights -> the orders its kernels read (Winograd: transformed once a lesson)
+ *   prepare:   the replica's weights -> the orders its kernels read
  *   forward:   y = x * w + bias
  *   backward:  a partial gradient of w for each chunk; dx from dy
  *   one phase later: the partial gradients are summed in the chunks' order into the replica's row
  *
- * Winograd is asked for by name where it wins: 3x3, stride 1, fp32, 16 channels or more. The data gradient of
- * such a convolution is itself a convolution with the weights turned round, which lets it use transformed
- * weights too.
+ * Where our own Winograd kernels (conv_own.c) are not in the build, oneDNN's are asked for by name where they
+ * win: 3x3, stride 1, fp32, from 16 channels, for the data gradient from 32.
  */
 #include "engine/dnnl/conv.h"
 
@@ -18,8 +17,7 @@
 /* One way through a convolution that reads weights: a kernel, and the weights in the order it likes. */
 struct way {
     struct kernel *kernel, *pack;
-    int weights;    /* buffer */
-    bool is_turned; /* the data gradient as a convolution of dy with the weights turned round */
+    int weights; /* buffer */
 };
 
 enum { WHOLE, TAIL, N_SIZES }; /* chunks of full size, and the last when it is smaller */
@@ -53,16 +51,18 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
                                .out = p->layouts[op->out].format};
 }
 
-static bool suits_winograd(const struct conv_shape *s)
+static bool suits_winograd(const struct conv_shape *s, enum pass pass)
 {
-    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->c_in >= 16 && s->c_out >= 16;
+    size_t fewest = pass == PASS_DATA ? 32 : 16;
+    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->c_in >= fewest &&
+           s->c_out >= fewest;
 }
 
 /* Winograd where it wins and oneDNN has it, else direct. */
 static fault best_conv(struct program *p, const struct conv_shape *s, enum pass pass,
                        const struct kernel *like, struct kernel **out)
 {
-    if (suits_winograd(s)) {
+    if (suits_winograd(s, pass)) {
         fault f = kernel_conv(p->onednn, s, pass, true, like, out);
         if (!f)
             return OK;
@@ -71,30 +71,10 @@ static fault best_conv(struct program *p, const struct conv_shape *s, enum pass 
     return kernel_conv(p->onednn, s, pass, false, like, out);
 }
 
-static fault best_data(struct program *p, const struct conv_shape *s, struct way *w)
-{
-    bool same_size = s->h_in == s->h_out && s->w_in == s->w_out;
-    if (suits_winograd(s) && same_size) {
-        struct conv_shape turned = *s;
-        turned.c_in = s->c_out;
-        turned.c_out = s->c_in;
-        turned.in = s->out;
-        turned.out = s->in;
-        turned.bias = false;
-        fault f = kernel_conv(p->onednn, &turned, PASS_FORWARD, true, NULL, &w->kernel);
-        if (!f) {
-            w->is_turned = true;
-            return OK;
-        }
-        fault_drop(f);
-    }
-    return best_conv(p, s, PASS_DATA, NULL, &w->kernel);
-}
-
 /* The weights of a way: shared with the way before it when they lie alike. */
 static fault way_weights(struct program *p, struct way *w, const struct way *before)
 {
-    if (before && before->is_turned == w->is_turned && kernel_same_weights(w->kernel, before->kernel)) {
+    if (before && kernel_same_weights(w->kernel, before->kernel)) {
         w->weights = before->weights;
         return OK;
     }
@@ -135,41 +115,25 @@ static fault conv_prepare(struct program *p, struct unit *u)
         TRY(way_weights(p, &c->forward[i], i ? &c->forward[WHOLE] : NULL));
         if (!u->wanted[0])
             continue;
-        TRY(best_data(p, &s, &c->data[i]));
+        TRY(best_conv(p, &s, PASS_DATA, NULL, &c->data[i].kernel));
         TRY(way_weights(p, &c->data[i], i ? &c->data[WHOLE] : NULL));
     }
     if (p->is_learning)
         TRY(make_gradients(p, u, c));
-    flat_reserve(p, p->setup->graph->params[u->op->weight].size * sizeof(float));
     job_prepare(p, conv_weights, u);
     return OK;
-}
-
-/* [out][in][k][k] -> [in][out][k][k], each k x k picture turned by half. */
-static void turn_weights(const struct param *w, const float *from, float *to)
-{
-    size_t n_out = w->dims[0], n_in = w->dims[1], area = w->dims[2] * w->dims[3];
-    for (size_t o = 0; o < n_out; o++)
-        for (size_t i = 0; i < n_in; i++)
-            for (size_t a = 0; a < area; a++)
-                to[(i * n_out + o) * area + area - 1 - a] = from[(o * n_in + i) * area + a];
 }
 
 static void conv_weights(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
-    const struct param *w = &t->program->setup->graph->params[u->op->weight];
-    const float *plain = t->frame->params + w->offset;
-    float *flat = task_kept(t, t->program->flat);
+    const float *plain = t->frame->params + t->program->setup->graph->params[u->op->weight].offset;
     for (int i = 0; i < N_SIZES; i++) {
         const struct way *ways[] = {&c->forward[i], &c->data[i]};
         for (int k = 0; k < 2; k++) {
-            if (!ways[k]->pack)
-                continue;
-            if (ways[k]->is_turned)
-                turn_weights(w, plain, flat);
-            void *args[] = {ways[k]->is_turned ? flat : (void *)plain, task_kept(t, ways[k]->weights)};
-            kernel_run(ways[k]->pack, t->worker, args);
+            void *args[] = {(void *)plain, task_kept(t, ways[k]->weights)};
+            if (ways[k]->pack)
+                kernel_run(ways[k]->pack, t->worker, args);
         }
     }
 }
@@ -198,10 +162,10 @@ static void data_chunk(const struct task *t, const struct unit *u)
     const struct conv *c = u->own;
     const struct way *w = &c->data[t->n < t->program->chunk ? TAIL : WHOLE];
     void *dx = task_chunk(t, u->adds[0] ? c->spare : u->dx[0]), *dy = task_chunk(t, u->dy);
-    void *args[] = {w->is_turned ? dy : dx, task_kept(t, w->weights), w->is_turned ? dx : dy};
+    void *args[] = {dx, task_kept(t, w->weights), dy};
     kernel_run(w->kernel, t->worker, args);
     if (u->adds[0])
-        add_to(&u->in, t->n, dx, task_chunk(t, u->dx[0]));
+        add_two(&u->in, t->n, dx, task_chunk(t, u->prior[0]), task_chunk(t, u->dx[0]));
 }
 
 static void sum_gradient(const struct task *t, const struct unit *u)
@@ -239,6 +203,7 @@ static void conv_backward(struct program *p, struct unit *u)
     job_chunk(p, gradient_chunk, u);
     if (u->wanted[0]) {
         buffer_use(p, u->dx[0]);
+        buffer_use(p, u->prior[0]);
         if (u->adds[0])
             buffer_use(p, c->spare);
         job_chunk(p, data_chunk, u);
@@ -247,4 +212,4 @@ static void conv_backward(struct program *p, struct unit *u)
     job_slices_next(p, sum_gradient, u, 1);
 }
 
-const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward};
+const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward, true};

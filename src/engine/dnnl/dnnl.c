@@ -23,6 +23,12 @@ struct station {         /* what one worker works with */
     ptrdiff_t prepared; /* exam: the replica whose weights the memory holds, or NO_REPLICA */
 };
 
+struct piece { /* EXAM_BATCH samples of an exam, from `first` on */
+    struct exam *exam;
+    size_t first;
+    struct result result;
+};
+
 struct dnnl {
     struct host host; /* first */
     struct onednn *onednn;
@@ -31,8 +37,8 @@ struct dnnl {
     size_t n_places;          /* workers with memory for a whole lesson of their own */
     struct station *stations; /* [workers], owned */
     char **locals;            /* [workers], owned: where each worker's local buffers are */
-    struct result *results;   /* owned: of a round of an exam's pieces */
-    size_t n_results;
+    struct piece *pieces;     /* owned: of exams, as many as run side by side */
+    size_t most_pieces;
 };
 
 static size_t larger(size_t a, size_t b)
@@ -44,9 +50,9 @@ static fault open_stations(struct dnnl *d)
 {
     d->stations = calloc(d->n_workers, sizeof *d->stations);
     d->locals = calloc(d->n_workers, sizeof *d->locals);
-    d->n_results = 16 * d->n_workers;
-    d->results = calloc(d->n_results, sizeof *d->results);
-    if (!d->stations || !d->locals || !d->results)
+    d->most_pieces = 16 * d->n_workers;
+    d->pieces = calloc(d->most_pieces, sizeof *d->pieces);
+    if (!d->stations || !d->locals || !d->pieces)
         return OUT_OF_MEMORY;
     d->n_places = d->host.engine.setup.n_replicas < d->n_workers ? 1 : d->n_workers;
     size_t local = larger(d->learn.local_bytes, d->exam.local_bytes);
@@ -76,7 +82,7 @@ static void dnnl_close(struct engine *e)
         block_close(&d->stations[w].memory);
     free(d->stations);
     free(d->locals);
-    free(d->results);
+    free(d->pieces);
     program_release(&d->learn);
     program_release(&d->exam);
     onednn_close(d->onednn);
@@ -151,57 +157,53 @@ static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
     return OK;
 }
 
-struct exam_round { /* pieces [first, first + n) of one exam */
-    const struct dnnl *d;
-    const struct exam *exam;
-    size_t first;
-};
-
-/* The last piece is filled up with its last sample again; only the real ones count. */
-static void run_piece(void *ctx, size_t piece, int worker)
+/* The last piece of an exam is filled up with its last sample again; only the real ones count. */
+static void run_piece(void *ctx, size_t index, int worker)
 {
-    const struct exam_round *r = ctx;
-    const struct dnnl *d = r->d;
+    const struct dnnl *d = ctx;
+    struct piece *p = &d->pieces[index];
     struct station *s = &d->stations[worker];
-    size_t first = (r->first + piece) * EXAM_BATCH, end = r->exam->n;
+    const struct exam *x = p->exam;
     for (size_t i = 0; i < EXAM_BATCH; i++)
-        s->picks[i] =
-            (struct pick){.sample = (uint32_t)(r->exam->first + (first + i < end ? first + i : end - 1))};
-    struct frame f = frame_of(d, (size_t)worker, r->exam->replica);
-    f.samples = r->exam->on_train ? d->host.engine.setup.train : d->host.engine.setup.test;
+        s->picks[i].sample = (uint32_t)(x->first + (p->first + i < x->n ? p->first + i : x->n - 1));
+    struct frame f = frame_of(d, (size_t)worker, x->replica);
+    f.samples = x->on_train ? d->host.engine.setup.train : d->host.engine.setup.test;
     f.picks = s->picks;
-    f.counted = end - first < EXAM_BATCH ? end - first : EXAM_BATCH;
-    bool is_prepared = s->prepared == (ptrdiff_t)r->exam->replica;
-    s->prepared = (ptrdiff_t)r->exam->replica;
+    f.counted = x->n - p->first < EXAM_BATCH ? x->n - p->first : EXAM_BATCH;
+    bool is_prepared = s->prepared == (ptrdiff_t)x->replica;
+    s->prepared = (ptrdiff_t)x->replica;
     program_run(&d->exam, &f, is_prepared ? PHASE_FIRST : PHASE_PREPARE, NULL, worker);
-    d->results[piece] = (struct result){f.loss, f.hits};
+    p->result = (struct result){f.loss, f.hits};
 }
 
-static void run_exam(const struct dnnl *d, struct exam *exam)
+static void run_pieces(struct dnnl *d, size_t n)
 {
-    exam->loss = 0;
-    exam->hits = 0;
-    for (size_t w = 0; w < d->n_workers; w++)
-        d->stations[w].prepared = NO_REPLICA;
-    struct exam_round r = {d, exam, 0};
-    size_t n_pieces = (exam->n + EXAM_BATCH - 1) / EXAM_BATCH;
-    for (; r.first < n_pieces; r.first += d->n_results) {
-        size_t n = n_pieces - r.first < d->n_results ? n_pieces - r.first : d->n_results;
-        pool_run(d->host.pool, n, run_piece, &r);
-        for (size_t i = 0; i < n; i++) {
-            exam->loss += d->results[i].loss;
-            exam->hits += d->results[i].hits;
-        }
+    pool_run(d->host.pool, n, run_piece, d);
+    for (size_t i = 0; i < n; i++) {
+        d->pieces[i].exam->loss += d->pieces[i].result.loss / (double)d->pieces[i].exam->n;
+        d->pieces[i].exam->hits += d->pieces[i].result.hits;
     }
-    exam->loss /= (double)exam->n;
 }
 
 static fault dnnl_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct dnnl *d = (struct dnnl *)e;
     int threads = onednn_threads(1);
-    for (size_t i = 0; i < n; i++)
-        run_exam(d, &exams[i]);
+    for (size_t w = 0; w < d->n_workers; w++)
+        d->stations[w].prepared = NO_REPLICA;
+    size_t n_pieces = 0;
+    for (size_t i = 0; i < n; i++) {
+        exams[i].loss = 0;
+        exams[i].hits = 0;
+        for (size_t first = 0; first < exams[i].n; first += EXAM_BATCH) {
+            d->pieces[n_pieces++] = (struct piece){.exam = &exams[i], .first = first};
+            if (n_pieces == d->most_pieces) {
+                run_pieces(d, n_pieces);
+                n_pieces = 0;
+            }
+        }
+    }
+    run_pieces(d, n_pieces);
     onednn_threads(threads);
     return OK;
 }
@@ -239,7 +241,8 @@ size_t dnnl_profile_lines(const struct engine *e, struct profile_line *lines, si
         double seconds = 0;
         for (size_t w = 0; w < d->n_workers; w++)
             seconds += p->seconds[w * p->n_jobs + i];
-        lines[n++] = (struct profile_line){job->unit ? job->unit->op->name : "", job->name, job->phase, seconds};
+        lines[n++] =
+            (struct profile_line){job->unit ? job->unit->op->name : "", job->name, job->phase, seconds};
     }
     return n;
 }

@@ -9,8 +9,15 @@
 
 #include <stdint.h>
 #include <string.h>
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
 
 #include "engine/dnnl/api.h"
+
+/* How vectors are passed to functions depends on the instruction set; these are all inlined, so nothing is
+ * passed. */
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef float lanes __attribute__((vector_size(64)));
 typedef int32_t lane_bits __attribute__((vector_size(64)));
@@ -28,6 +35,8 @@ typedef uint16_t lane_halves __attribute__((vector_size(32)));
             body(__VA_ARGS__, NUMBER_BF16, 16);                                                              \
         else if ((n) == 8 && (number) == NUMBER_F32)                                                         \
             body(__VA_ARGS__, NUMBER_F32, 8);                                                                \
+        else if ((n) == 8)                                                                                   \
+            body(__VA_ARGS__, NUMBER_BF16, 8);                                                               \
         else                                                                                                 \
             body(__VA_ARGS__, number, n);                                                                    \
     } while (0)
@@ -44,16 +53,28 @@ INLINE lanes lanes_load(const void *p, size_t at, enum number number, size_t n)
     return (lanes)(__builtin_convertvector(h, lane_words) << 16);
 }
 
+#ifdef __AVX512BF16__
+INLINE lane_halves lanes_round(lanes v)
+{
+    return (lane_halves)_mm512_cvtneps_pbh((__m512)v);
+}
+#else
+INLINE lane_halves lanes_round(lanes v)
+{
+    lane_words w = (lane_words)v;
+    lane_words rounded = (w + 0x7fff + ((w >> 16) & 1)) >> 16;
+    lane_words is_nan = (lane_words)(v != v);
+    return __builtin_convertvector((rounded & ~is_nan) | (0x7fc0 & is_nan), lane_halves);
+}
+#endif
+
 INLINE void lanes_store(void *p, size_t at, lanes v, enum number number, size_t n)
 {
     if (number == NUMBER_F32) {
         memcpy((float *)p + at, &v, n * sizeof(float));
         return;
     }
-    lane_words w = (lane_words)v;
-    lane_words rounded = (w + 0x7fff + ((w >> 16) & 1)) >> 16;
-    lane_words is_nan = (lane_words)(v != v);
-    lane_halves h = __builtin_convertvector((rounded & ~is_nan) | (0x7fc0 & is_nan), lane_halves);
+    lane_halves h = lanes_round(v);
     memcpy((uint16_t *)p + at, &h, n * sizeof(uint16_t));
 }
 

@@ -32,11 +32,23 @@ struct layout layout_of(struct shape shape, enum format format, enum number numb
     return l;
 }
 
+bool layout_is_plain(const struct layout *l)
+{
+    return l->format == FORMAT_PLAIN || (l->pixels == 1 && l->sample_step == l->shape.c);
+}
+
 bool layout_is_flat(const struct layout *l)
 {
-    if (l->number != NUMBER_F32)
-        return false;
-    return l->format == FORMAT_PLAIN || (l->pixels == 1 && l->sample_step == l->shape.c);
+    return l->number == NUMBER_F32 && layout_is_plain(l);
+}
+
+static void convert(const void *from, enum number number, void *to, enum number other, size_t n)
+{
+    size_t i = 0;
+    for (; i + MOST_LANES <= n; i += MOST_LANES)
+        lanes_store(to, i, lanes_load(from, i, number, MOST_LANES), other, MOST_LANES);
+    if (i < n)
+        lanes_store(to, i, lanes_load(from, i, number, n - i), other, n - i);
 }
 
 INLINE void pack_group(const struct layout *l, const float *flat, void *sample, size_t g, enum number number,
@@ -54,8 +66,8 @@ INLINE void pack_group(const struct layout *l, const float *flat, void *sample, 
 
 void layout_pack(const struct layout *l, const float *flat, void *sample)
 {
-    if (layout_is_flat(l)) {
-        memcpy(sample, flat, l->sample_step * sizeof(float));
+    if (layout_is_plain(l)) {
+        convert(flat, NUMBER_F32, sample, l->number, l->sample_step);
         return;
     }
     for (size_t g = 0; g < l->groups; g++)
@@ -83,14 +95,15 @@ INLINE void unpack_group(const struct layout *l, const void *sample, void *flat,
 
 void layout_unpack_as(const struct layout *l, const void *sample, enum number number, void *flat)
 {
+    if (layout_is_plain(l)) {
+        convert(sample, l->number, flat, number, l->sample_step);
+        return;
+    }
     for (size_t g = 0; g < l->groups; g++)
         LANES(unpack_group, l->number, layout_lanes(l, g), l, sample, flat, number, g);
 }
 
 void layout_unpack(const struct layout *l, const void *sample, float *flat)
 {
-    if (layout_is_flat(l))
-        memcpy(flat, sample, l->sample_step * sizeof(float));
-    else
-        layout_unpack_as(l, sample, NUMBER_F32, flat);
+    layout_unpack_as(l, sample, NUMBER_F32, flat);
 }

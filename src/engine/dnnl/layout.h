@@ -43,7 +43,8 @@ static inline size_t layout_width(const struct layout *l)
     return l->groups * l->lanes;
 }
 
-/* Whether a sample is simply its shape's floats in [c][h][w] order. */
+/* Whether a sample lies in [c][h][w] order; and whether it does so in floats. */
+bool layout_is_plain(const struct layout *l);
 bool layout_is_flat(const struct layout *l);
 
 /* One sample from and to floats in [c][h][w] order. */

@@ -110,4 +110,4 @@ static void loss_forward(struct program *p, struct unit *u)
     job_chunk(p, loss_chunk, u);
 }
 
-const struct op_maker loss_maker = {NULL, loss_forward, NULL};
+const struct op_maker loss_maker = {NULL, loss_forward, NULL, false};

@@ -6,10 +6,11 @@
  *   backward:  g = dy where y > 0; each chunk's sums of g and g (x - mean)
  *              -> d weight, d bias and dx = a g + b x + c with three numbers for each channel
  *
- * A batchnorm whose output only an add reads leaves its last step forward, and its first backward, to the add
- * (`fused`).
+ * Parts of this may be done by an add or by convolutions next to the batchnorm: see fold.c. A convolution's
+ * sums are of x and x^2, with 0 for k.
  */
 #include <math.h>
+#include <string.h>
 
 #include "engine/dnnl/kernels.h"
 #include "engine/dnnl/lanes.h"
@@ -21,8 +22,9 @@ enum sum { SUM_ORIGIN, SUM_1, SUM_2, N_SUMS };
 
 struct norm {
     int coefficients; /* buffer: [N_COEFFICIENTS][width] floats  */
-    int sums;         /* buffer: [chunk][N_SUMS][width] floats   */
+    int sums;         /* buffer: [chunk][N_SUMS][width] doubles  */
     size_t width;
+    int bias; /* parameter of a convolution before it that leaves adding its bias to us, or -1 */
 };
 
 static float *coefficient(const struct task *t, const struct norm *n, enum coefficient which)
@@ -30,9 +32,9 @@ static float *coefficient(const struct task *t, const struct norm *n, enum coeff
     return (float *)task_kept(t, n->coefficients) + (size_t)which * n->width;
 }
 
-static float *sums_of(const struct task *t, const struct norm *n, size_t chunk, enum sum which)
+static double *sums_of(const struct task *t, const struct norm *n, size_t chunk, enum sum which)
 {
-    return (float *)task_kept(t, n->sums) + (chunk * N_SUMS + (size_t)which) * n->width;
+    return (double *)task_kept(t, n->sums) + (chunk * N_SUMS + (size_t)which) * n->width;
 }
 
 static const float *parameter(const struct task *t, int index)
@@ -40,9 +42,28 @@ static const float *parameter(const struct task *t, int index)
     return t->frame->params + t->program->setup->graph->params[index].offset;
 }
 
+struct norm_vectors norm_vectors(const struct task *t, const struct unit *norm)
+{
+    const struct norm *m = norm->own;
+    return (struct norm_vectors){coefficient(t, m, SCALE), coefficient(t, m, SHIFT)};
+}
+
+struct norm_sums norm_clear_sums(const struct task *t, const struct unit *norm)
+{
+    const struct norm *m = norm->own;
+    memset(sums_of(t, m, t->index, SUM_ORIGIN), 0, N_SUMS * m->width * sizeof(double));
+    return (struct norm_sums){sums_of(t, m, t->index, SUM_1), sums_of(t, m, t->index, SUM_2)};
+}
+
+INLINE void store_sum(double *to, lanes sum, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = sum[i];
+}
+
 /* Two sums at a time hide the latency of the additions. */
-INLINE void stats_group(const struct layout *l, size_t samples, const void *x, size_t at, float *origin,
-                        float *sum, float *squares, enum number number, size_t n)
+INLINE void stats_group(const struct layout *l, size_t samples, const void *x, size_t at, double *origin,
+                        double *sum, double *squares, enum number number, size_t n)
 {
     lanes k = lanes_load(x, at, number, n), s0 = {0}, s1 = {0}, q0 = {0}, q1 = {0};
     for (size_t i = 0; i < samples; i++, at += l->sample_step) {
@@ -61,9 +82,9 @@ INLINE void stats_group(const struct layout *l, size_t samples, const void *x, s
             q0 += v * v;
         }
     }
-    lanes_store(origin, 0, k, NUMBER_F32, n);
-    lanes_store(sum, 0, s0 + s1, NUMBER_F32, n);
-    lanes_store(squares, 0, q0 + q1, NUMBER_F32, n);
+    store_sum(origin, k, n);
+    store_sum(sum, s0 + s1, n);
+    store_sum(squares, q0 + q1, n);
 }
 
 static void stats_chunk(const struct task *t, const struct unit *u)
@@ -71,9 +92,9 @@ static void stats_chunk(const struct task *t, const struct unit *u)
     const struct norm *m = u->own;
     const void *x = task_chunk(t, u->x[0]);
     for (size_t g = 0; g < u->in.groups; g++) {
-        float *origin = sums_of(t, m, t->index, SUM_ORIGIN) + g * u->in.lanes;
-        float *sum = sums_of(t, m, t->index, SUM_1) + g * u->in.lanes;
-        float *squares = sums_of(t, m, t->index, SUM_2) + g * u->in.lanes;
+        double *origin = sums_of(t, m, t->index, SUM_ORIGIN) + g * u->in.lanes;
+        double *sum = sums_of(t, m, t->index, SUM_1) + g * u->in.lanes;
+        double *squares = sums_of(t, m, t->index, SUM_2) + g * u->in.lanes;
         LANES(stats_group, u->in.number, layout_lanes(&u->in, g), &u->in, t->n, x, g * u->in.group_step,
               origin, sum, squares);
     }
@@ -98,6 +119,12 @@ static void clear_padding(const struct task *t, const struct norm *m, size_t cha
             coefficient(t, m, (enum coefficient)k)[c] = 0;
 }
 
+/* What a convolution before us would have added to every pixel: it moves the mean and nothing else. */
+static double left_out(const struct task *t, const struct norm *m, size_t c)
+{
+    return m->bias < 0 ? 0 : parameter(t, m->bias)[c];
+}
+
 static size_t chunk_pixels(const struct program *p, size_t chunk, const struct layout *l)
 {
     size_t first = chunk * p->chunk;
@@ -111,8 +138,8 @@ static void merge_stats(const struct task *t, const struct unit *u, size_t c, do
     const struct norm *m = u->own;
     double total = (double)(p->batch * u->in.pixels), sum = 0;
     for (size_t i = 0; i < p->n_chunks; i++)
-        sum += (double)sums_of(t, m, i, SUM_ORIGIN)[c] * (double)chunk_pixels(p, i, &u->in) +
-               sums_of(t, m, i, SUM_1)[c];
+        sum +=
+            sums_of(t, m, i, SUM_ORIGIN)[c] * (double)chunk_pixels(p, i, &u->in) + sums_of(t, m, i, SUM_1)[c];
     *mean = sum / total;
     *squares = 0;
     for (size_t i = 0; i < p->n_chunks; i++) {
@@ -135,7 +162,8 @@ static void finish_stats(const struct task *t, const struct unit *u)
         merge_stats(t, u, c, &mean, &squares);
         set_scale_and_shift(t, u, c, mean, squares / total);
         double unbiased = total > 1 ? squares / (total - 1) : 0;
-        running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
+        running_mean[c] =
+            (float)((1 - momentum) * running_mean[c] + momentum * (mean + left_out(t, u->own, c)));
         running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * unbiased);
     }
     clear_padding(t, u->own, u->in.shape.c);
@@ -148,7 +176,7 @@ static void recall_stats(const struct task *t, const struct unit *u)
     const float *mean = t->frame->stats + g->stats[u->op->mean].offset;
     const float *var = t->frame->stats + g->stats[u->op->var].offset;
     for (size_t c = 0; c < u->in.shape.c; c++)
-        set_scale_and_shift(t, u, c, mean[c], var[c]);
+        set_scale_and_shift(t, u, c, mean[c] - left_out(t, u->own, c), var[c]);
     clear_padding(t, u->own, u->in.shape.c);
 }
 
@@ -202,7 +230,7 @@ static void apply_chunk(const struct task *t, const struct unit *u)
 }
 
 /* The add's forward: both at once. */
-static void apply_add_chunk(const struct task *t, const struct unit *u)
+void norm_apply_add_chunk(const struct task *t, const struct unit *u)
 {
     struct apply a = {
         &u->in,     t->n, task_chunk(t, u->fused->x[0]), task_chunk(t, u->x[1]), task_chunk(t, u->y),
@@ -214,6 +242,8 @@ struct back { /* g = dy where the output was positive; sums of g and g (x - mean
     const struct layout *l;
     size_t samples;
     const void *x, *dy;
+    const void *y;             /* the output the mask is taken from; NULL: it follows from x */
+    void *g;                   /* where g is to be written, or NULL                          */
     const float *coefficients; /* [N_COEFFICIENTS][width], at this group */
     size_t width;
     bool relu;
@@ -224,90 +254,67 @@ INLINE lanes back_vector(const struct back *b, enum coefficient which, size_t n)
     return lanes_load(b->coefficients, (size_t)which * b->width, NUMBER_F32, n);
 }
 
-INLINE void back_sums_group(const struct back *b, size_t at, float *sum, float *product, enum number number,
+INLINE void back_sums_group(const struct back *b, size_t at, double *sum, double *product, enum number number,
                             size_t n)
 {
     lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n), mean = back_vector(b, MEAN, n);
     lanes s = {0}, q = {0};
-    lane_bits all = {0};
-    if (!b->relu)
-        all = ~all;
     for (size_t i = 0; i < b->samples; i++, at += b->l->sample_step)
         for (size_t p = 0; p < b->l->pixels; p++) {
-            lanes x = lanes_load(b->x, at + p * b->l->pixel_step, number, n);
-            lanes g = lanes_load(b->dy, at + p * b->l->pixel_step, number, n);
-            g = lanes_where((x * scale + shift > 0) | all, g);
+            size_t k = at + p * b->l->pixel_step;
+            lanes x = lanes_load(b->x, k, number, n), g = lanes_load(b->dy, k, number, n);
+            if (b->relu)
+                g = lanes_where(b->y ? lanes_load(b->y, k, number, n) > 0 : x * scale + shift > 0, g);
+            if (b->g)
+                lanes_store(b->g, k, g, number, n);
             s += g;
             q += g * (x - mean);
         }
-    lanes_store(sum, 0, s, NUMBER_F32, n);
-    lanes_store(product, 0, q, NUMBER_F32, n);
+    store_sum(sum, s, n);
+    store_sum(product, q, n);
+}
+
+static void back_sums(const struct task *t, const struct norm *m, struct back *b)
+{
+    const struct layout *l = b->l;
+    for (size_t g = 0; g < l->groups; g++) {
+        b->coefficients = coefficient(t, m, SCALE) + g * l->lanes;
+        LANES(back_sums_group, l->number, layout_lanes(l, g), b, g * l->group_step,
+              sums_of(t, m, t->index, SUM_1) + g * l->lanes, sums_of(t, m, t->index, SUM_2) + g * l->lanes);
+    }
 }
 
 static void back_sums_chunk(const struct task *t, const struct unit *u)
 {
     const struct norm *m = u->own;
-    struct back b = {&u->in, t->n, task_chunk(t, u->x[0]), task_chunk(t, u->dy), NULL, m->width, u->op->relu};
-    for (size_t g = 0; g < u->in.groups; g++) {
-        b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
-        LANES(back_sums_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step,
-              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes,
-              sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
-    }
+    struct back b = {.l = &u->in,
+                     .samples = t->n,
+                     .x = task_chunk(t, u->x[0]),
+                     .dy = task_chunk(t, u->dy),
+                     .width = m->width,
+                     .relu = u->op->relu};
+    back_sums(t, m, &b);
 }
 
-struct back_add { /* the add's share: g goes to both of its inputs */
-    struct back back;
-    const void *y;   /* the add's output, for the mask  */
-    void *dz;        /* gradient of the batchnorm's output */
-    void *other;     /* gradient of the other input, or NULL */
-    bool adds, relu; /* to `other`; the add's relu */
-};
-
-INLINE void back_add_group(const struct back_add *a, size_t at, float *sum, float *product,
-                           enum number number, size_t n)
+/* The add's first step back together with the batchnorm's. */
+void norm_back_add_chunk(const struct task *t, const struct unit *u)
 {
-    const struct back *b = &a->back;
-    lanes mean = back_vector(b, MEAN, n), s = {0}, q = {0};
-    for (size_t i = 0; i < b->samples; i++, at += b->l->sample_step)
-        for (size_t p = 0; p < b->l->pixels; p++) {
-            size_t k = at + p * b->l->pixel_step;
-            lanes g = lanes_load(b->dy, k, number, n);
-            if (a->relu)
-                g = lanes_where(lanes_load(a->y, k, number, n) > 0, g);
-            lanes_store(a->dz, k, g, number, n);
-            if (a->other)
-                lanes_store(a->other, k, a->adds ? lanes_load(a->other, k, number, n) + g : g, number, n);
-            s += g;
-            q += g * (lanes_load(b->x, k, number, n) - mean);
-        }
-    lanes_store(sum, 0, s, NUMBER_F32, n);
-    lanes_store(product, 0, q, NUMBER_F32, n);
-}
-
-static void back_add_chunk(const struct task *t, const struct unit *u)
-{
-    const struct unit *norm = u->fused;
-    const struct norm *m = norm->own;
-    struct back_add a = {
-        {&u->in, t->n, task_chunk(t, norm->x[0]), task_chunk(t, u->dy), NULL, m->width, false},
-        task_chunk(t, u->y),
-        task_chunk(t, u->dx[0]),
-        u->wanted[1] ? task_chunk(t, u->dx[1]) : NULL,
-        u->adds[1],
-        u->op->relu};
-    for (size_t g = 0; g < u->in.groups; g++) {
-        a.back.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
-        LANES(back_add_group, u->in.number, layout_lanes(&u->in, g), &a, g * u->in.group_step,
-              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes,
-              sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
-    }
+    const struct norm *m = u->fused->own;
+    struct back b = {.l = &u->in,
+                     .samples = t->n,
+                     .x = task_chunk(t, u->fused->x[0]),
+                     .dy = task_chunk(t, u->dy),
+                     .y = task_chunk(t, u->y),
+                     .g = u->op->relu ? task_chunk(t, t->program->grads[u->op->out]) : NULL,
+                     .width = m->width,
+                     .relu = u->op->relu};
+    back_sums(t, m, &b);
 }
 
 /* With x^ = (x - mean) / deviation over m numbers:
  *   dx = scale (g - d bias / m - x^ d weight / m) = scale g - scale k x + scale (k mean - d bias / m),
  *   k = d weight / (deviation m) */
-static void finish_back(const struct task *t, const struct unit *u)
+void norm_finish_back(const struct task *t, const struct unit *u)
 {
     const struct program *p = t->program;
     const struct norm *m = u->own;
@@ -353,7 +360,12 @@ INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool add
 static void back_apply_chunk(const struct task *t, const struct unit *u)
 {
     const struct norm *m = u->own;
-    struct back b = {&u->in, t->n, task_chunk(t, u->x[0]), task_chunk(t, u->dy), NULL, m->width, u->op->relu};
+    struct back b = {.l = &u->in,
+                     .samples = t->n,
+                     .x = task_chunk(t, u->x[0]),
+                     .dy = task_chunk(t, u->dy),
+                     .width = m->width,
+                     .relu = u->op->relu};
     void *dx = task_chunk(t, u->dx[0]);
     for (size_t g = 0; g < u->in.groups; g++) {
         b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
@@ -362,14 +374,22 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
     }
 }
 
+/* A convolution of our own leaves its bias to us. */
+static int bias_left(const struct program *p, const struct unit *u)
+{
+    int from = p->setup->graph->tensors[u->op->in[0]].producer;
+    return from >= 0 && p->units[from].maker == &own_conv_maker ? p->units[from].op->bias : -1;
+}
+
 static fault batchnorm_prepare(struct program *p, struct unit *u)
 {
     struct norm *m = u->own = ARENA_NEW(&p->arena, struct norm, 1);
     if (!m)
         return OUT_OF_MEMORY;
     m->width = layout_width(&u->in);
+    m->bias = bias_left(p, u);
     m->coefficients = buffer_keep(p, m->width * N_COEFFICIENTS * sizeof(float));
-    m->sums = buffer_keep(p, m->width * N_SUMS * p->n_chunks * sizeof(float));
+    m->sums = buffer_keep(p, m->width * N_SUMS * p->n_chunks * sizeof(double));
     if (!p->is_learning)
         job_prepare(p, recall_stats, u);
     return OK;
@@ -378,12 +398,14 @@ static fault batchnorm_prepare(struct program *p, struct unit *u)
 static void batchnorm_forward(struct program *p, struct unit *u)
 {
     if (p->is_learning) {
-        buffer_use(p, u->x[0]);
-        job_chunk(p, stats_chunk, u);
+        if (!u->folds.is_summed) {
+            buffer_use(p, u->x[0]);
+            job_chunk(p, stats_chunk, u);
+        }
         job_after(p, finish_stats, u);
         phase_end(p);
     }
-    if (u->fused)
+    if (u->fused || u->folds.is_applied)
         return;
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
@@ -396,7 +418,7 @@ static void batchnorm_backward(struct program *p, struct unit *u)
         buffer_use(p, u->x[0]);
         buffer_use(p, u->dy);
         job_chunk(p, back_sums_chunk, u);
-        job_after(p, finish_back, u);
+        job_after(p, norm_finish_back, u);
     }
     phase_end(p);
     if (!u->wanted[0])
@@ -407,32 +429,4 @@ static void batchnorm_backward(struct program *p, struct unit *u)
     job_chunk(p, back_apply_chunk, u);
 }
 
-const struct op_maker batchnorm_maker = {batchnorm_prepare, batchnorm_forward, batchnorm_backward};
-
-static void add_forward(struct program *p, struct unit *u)
-{
-    buffer_use(p, u->fused ? u->fused->x[0] : u->x[0]);
-    buffer_use(p, u->x[1]);
-    buffer_use(p, u->y);
-    if (u->fused)
-        job_chunk(p, apply_add_chunk, u);
-    else
-        job_chunk(p, add_chunk, u);
-}
-
-static void add_backward(struct program *p, struct unit *u)
-{
-    buffer_use(p, u->dy);
-    buffer_use(p, u->y);
-    buffer_use(p, u->dx[0]);
-    buffer_use(p, u->dx[1]);
-    if (!u->fused) {
-        job_chunk(p, add_back_chunk, u);
-        return;
-    }
-    buffer_use(p, u->fused->x[0]);
-    job_chunk(p, back_add_chunk, u);
-    job_after(p, finish_back, u->fused);
-}
-
-const struct op_maker add_maker = {NULL, add_forward, add_backward};
+const struct op_maker batchnorm_maker = {batchnorm_prepare, batchnorm_forward, batchnorm_backward, false};

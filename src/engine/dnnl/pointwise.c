@@ -28,20 +28,15 @@ static size_t numbers(const struct layout *l, size_t n_samples)
             body(__VA_ARGS__, each_at, kind, each_n - each_at);                                              \
     } while (0)
 
-INLINE void add_to_at(const void *from, void *to, size_t at, enum number number, size_t n)
-{
-    lanes_store(to, at, lanes_load(to, at, number, n) + lanes_load(from, at, number, n), number, n);
-}
-
-void add_to(const struct layout *l, size_t n_samples, const void *from, void *to)
-{
-    EACH(add_to_at, l->number, numbers(l, n_samples), from, to);
-}
-
 INLINE void add_at(const void *a, const void *b, void *y, bool relu, size_t at, enum number number, size_t n)
 {
     lanes v = lanes_load(a, at, number, n) + lanes_load(b, at, number, n);
     lanes_store(y, at, relu ? lanes_relu(v) : v, number, n);
+}
+
+void add_two(const struct layout *l, size_t n_samples, const void *a, const void *b, void *to)
+{
+    EACH(add_at, l->number, numbers(l, n_samples), a, b, to, false);
 }
 
 void add_chunk(const struct task *t, const struct unit *u)
@@ -50,23 +45,16 @@ void add_chunk(const struct task *t, const struct unit *u)
     EACH(add_at, u->out.number, numbers(&u->out, t->n), a, b, task_chunk(t, u->y), u->op->relu);
 }
 
-/* dx (+)= dy, where y > 0 if y is given. */
-INLINE void masked_at(const void *y, const void *dy, void *dx, bool adds, size_t at, enum number number,
-                      size_t n)
+INLINE void masked_at(const void *y, const void *dy, void *g, size_t at, enum number number, size_t n)
 {
-    lanes g = lanes_load(dy, at, number, n);
-    if (y)
-        g = lanes_where(lanes_load(y, at, number, n) > 0, g);
-    lanes_store(dx, at, adds ? lanes_load(dx, at, number, n) + g : g, number, n);
+    lane_bits passes = lanes_load(y, at, number, n) > 0;
+    lanes_store(g, at, lanes_where(passes, lanes_load(dy, at, number, n)), number, n);
 }
 
-void add_back_chunk(const struct task *t, const struct unit *u)
+void relu_back_chunk(const struct task *t, const struct unit *u)
 {
-    const void *y = u->op->relu ? task_chunk(t, u->y) : NULL, *dy = task_chunk(t, u->dy);
-    for (int k = 0; k < 2; k++)
-        if (u->wanted[k])
-            EACH(masked_at, u->out.number, numbers(&u->out, t->n), y, dy, task_chunk(t, u->dx[k]),
-                 u->adds[k]);
+    void *g = task_chunk(t, t->program->grads[u->op->out]);
+    EACH(masked_at, u->out.number, numbers(&u->out, t->n), task_chunk(t, u->y), task_chunk(t, u->dy), g);
 }
 
 INLINE void pointwise_at(enum op_kind kind, const void *x, void *y, size_t at, enum number number, size_t n)
@@ -135,7 +123,7 @@ static void pointwise_backward(struct program *p, struct unit *u)
     job_chunk(p, pointwise_back_chunk, u);
 }
 
-const struct op_maker pointwise_maker = {NULL, pointwise_forward, pointwise_backward};
+const struct op_maker pointwise_maker = {NULL, pointwise_forward, pointwise_backward, false};
 
 struct drop {
     uint64_t key, bound; /* dropped where hash >> 40 < bound */
@@ -194,7 +182,7 @@ static void dropout_backward(struct program *p, struct unit *u)
     job_chunk(p, dropout_back_chunk, u);
 }
 
-const struct op_maker dropout_maker = {NULL, dropout_forward, dropout_backward};
+const struct op_maker dropout_maker = {NULL, dropout_forward, dropout_backward, false};
 
 /* Reshape goes by way of the flat order, which both shapes share. */
 static void reshape_chunk(const struct task *t, const struct unit *u)
@@ -215,7 +203,7 @@ static void reshape_back_chunk(const struct task *t, const struct unit *u)
         layout_pack(&u->in, flat, task_at(t, to, i));
     }
     if (u->adds[0])
-        add_to(&u->in, t->n, task_chunk(t, to), task_chunk(t, u->dx[0]));
+        add_two(&u->in, t->n, task_chunk(t, to), task_chunk(t, u->dx[0]), task_chunk(t, u->dx[0]));
 }
 
 static fault reshape_prepare(struct program *p, struct unit *u)
@@ -243,4 +231,4 @@ static void reshape_backward(struct program *p, struct unit *u)
     job_chunk(p, reshape_back_chunk, u);
 }
 
-const struct op_maker reshape_maker = {reshape_prepare, reshape_forward, reshape_backward};
+const struct op_maker reshape_maker = {reshape_prepare, reshape_forward, reshape_backward, false};

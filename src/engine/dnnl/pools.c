@@ -3,22 +3,30 @@
 #include "engine/dnnl/lanes.h"
 
 struct window { /* input rows and columns under one output pixel, cut at the picture's edges */
-    size_t y, y_end, x, x_end;
+    uint16_t y, y_end, x, x_end;
 };
 
-static void stretch(const struct op *op, size_t out, size_t side, size_t *first, size_t *end)
+static void stretch(const struct op *op, size_t out, size_t side, uint16_t *first, uint16_t *end)
 {
     size_t padded = out * op->stride;
-    *first = padded < op->pad ? 0 : padded - op->pad;
-    *end = padded + op->kernel - op->pad < side ? padded + op->kernel - op->pad : side;
+    *first = (uint16_t)(padded < op->pad ? 0 : padded - op->pad);
+    *end = (uint16_t)(padded + op->kernel - op->pad < side ? padded + op->kernel - op->pad : side);
 }
 
-static inline struct window window_at(const struct unit *u, size_t out_pixel)
+/* The windows of all output pixels in order: what a pool keeps in u->own. */
+static fault pool_prepare(struct program *p, struct unit *u)
 {
-    struct window w;
-    stretch(u->op, out_pixel / u->out.shape.w, u->in.shape.h, &w.y, &w.y_end);
-    stretch(u->op, out_pixel % u->out.shape.w, u->in.shape.w, &w.x, &w.x_end);
-    return w;
+    if (u->in.shape.h > UINT16_MAX || u->in.shape.w > UINT16_MAX)
+        return FAIL(FAULT_ENGINE, "pictures of %zu x %zu are too large to pool", u->in.shape.h,
+                    u->in.shape.w);
+    struct window *w = u->own = ARENA_NEW(&p->arena, struct window, u->out.pixels);
+    if (!w)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < u->out.pixels; i++) {
+        stretch(u->op, i / u->out.shape.w, u->in.shape.h, &w[i].y, &w[i].y_end);
+        stretch(u->op, i % u->out.shape.w, u->in.shape.w, &w[i].x, &w[i].x_end);
+    }
+    return OK;
 }
 
 #define EACH_PIXEL(w, l, k, base)                                                                            \
@@ -30,7 +38,7 @@ INLINE void max_group(const struct unit *u, const void *x, void *y, size_t g, en
 {
     size_t base = g * u->in.group_step;
     for (size_t p = 0; p < u->out.pixels; p++) {
-        struct window w = window_at(u, p);
+        struct window w = ((const struct window *)u->own)[p];
         lanes most = lanes_load(x, base + (w.y * u->in.shape.w + w.x) * u->in.pixel_step, number, n);
         EACH_PIXEL(w, &u->in, k, base)
         {
@@ -49,7 +57,7 @@ INLINE void max_back_group(const struct unit *u, const void *x, const void *y, c
 {
     size_t base = g * u->in.group_step;
     for (size_t p = 0; p < u->out.pixels; p++) {
-        struct window w = window_at(u, p);
+        struct window w = ((const struct window *)u->own)[p];
         size_t at = g * u->out.group_step + p * u->out.pixel_step;
         lanes most = lanes_load(y, at, number, n), d = lanes_load(dy, at, number, n);
         lane_bits left = ~(lane_bits){0};
@@ -96,39 +104,38 @@ static void maxpool_back_chunk(const struct task *t, const struct unit *u)
                   task_at(t, u->y, i), task_at(t, u->dy, i), task_at(t, u->dx[0], i), apart, g);
 }
 
-static void pool_forward(struct program *p, struct unit *u, job_fn *run)
+static void use_values(struct program *p, const struct unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
-    job_chunk(p, run, u);
 }
 
-static void pool_backward(struct program *p, struct unit *u, job_fn *run)
+static void use_gradients(struct program *p, const struct unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);
-    job_chunk(p, run, u);
 }
 
 static void maxpool_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, maxpool_chunk);
+    use_values(p, u);
+    job_chunk(p, maxpool_chunk, u);
 }
 
 static void maxpool_backward(struct program *p, struct unit *u)
 {
-    buffer_use(p, u->x[0]);
-    buffer_use(p, u->y);
-    pool_backward(p, u, maxpool_back_chunk);
+    use_values(p, u);
+    use_gradients(p, u);
+    job_chunk(p, maxpool_back_chunk, u);
 }
 
-const struct op_maker maxpool_maker = {NULL, maxpool_forward, maxpool_backward};
+const struct op_maker maxpool_maker = {pool_prepare, maxpool_forward, maxpool_backward, false};
 
 INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
 {
     lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
     for (size_t p = 0; p < u->out.pixels; p++) {
-        struct window w = window_at(u, p);
+        struct window w = ((const struct window *)u->own)[p];
         lanes sum = {0};
         EACH_PIXEL(w, &u->in, k, g * u->in.group_step)
         sum += lanes_load(x, k, number, n);
@@ -141,7 +148,7 @@ INLINE void mean_back_group(const struct unit *u, const void *dy, void *dx, size
 {
     lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
     for (size_t p = 0; p < u->out.pixels; p++) {
-        struct window w = window_at(u, p);
+        struct window w = ((const struct window *)u->own)[p];
         lanes d = lanes_load(dy, g * u->out.group_step + p * u->out.pixel_step, number, n) * share;
         EACH_PIXEL(w, &u->in, k, g * u->in.group_step)
         lanes_store(dx, k, lanes_load(dx, k, number, n) + d, number, n);
@@ -167,15 +174,17 @@ static void avgpool_back_chunk(const struct task *t, const struct unit *u)
 
 static void avgpool_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, avgpool_chunk);
+    use_values(p, u);
+    job_chunk(p, avgpool_chunk, u);
 }
 
 static void avgpool_backward(struct program *p, struct unit *u)
 {
-    pool_backward(p, u, avgpool_back_chunk);
+    use_gradients(p, u);
+    job_chunk(p, avgpool_back_chunk, u);
 }
 
-const struct op_maker avgpool_maker = {NULL, avgpool_forward, avgpool_backward};
+const struct op_maker avgpool_maker = {pool_prepare, avgpool_forward, avgpool_backward, false};
 
 /* The output has no pixels and may lie otherwise than the input: it is read and written channel by channel.
  */
@@ -229,87 +238,104 @@ static fault globalpool_prepare(struct program *p, struct unit *u)
 
 static void globalpool_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, globalpool_chunk);
+    use_values(p, u);
+    job_chunk(p, globalpool_chunk, u);
 }
 
 static void globalpool_backward(struct program *p, struct unit *u)
 {
-    pool_backward(p, u, globalpool_back_chunk);
+    use_gradients(p, u);
+    job_chunk(p, globalpool_back_chunk, u);
 }
 
-const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward};
+const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward, false};
 
-/* Channel c of the input is channel c + before of the output. A group of the output is made of pieces of at
- * most two groups of the input: `n` lanes from (group, lane) of one to (group, lane) of the other. */
-typedef void piece_fn(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes);
+/* Channel c of the input is channel c + before of the output, so a group of one is made of pieces of two
+ * groups of the other: each piece is `n` lanes beginning at number `small` of a sample of the output and
+ * `large` of the input. */
+struct piece {
+    size_t small, large;
+};
+
+INLINE void copy_piece(const struct task *t, const struct unit *u, struct piece piece, enum number number,
+                       size_t n)
+{
+    const void *x = task_chunk(t, u->x[0]);
+    void *y = task_chunk(t, u->y);
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t row = 0; row < u->out.shape.h; row++) {
+            size_t from =
+                piece.large + i * u->in.sample_step + row * u->op->stride * u->in.shape.w * u->in.pixel_step;
+            size_t to = piece.small + i * u->out.sample_step + row * u->out.shape.w * u->out.pixel_step;
+            for (size_t column = 0; column < u->out.shape.w; column++)
+                lanes_store(y, to + column * u->out.pixel_step,
+                            lanes_load(x, from + column * u->op->stride * u->in.pixel_step, number, n),
+                            number, n);
+        }
+}
+
+INLINE void add_piece(const struct task *t, const struct unit *u, struct piece piece, enum number number,
+                      size_t n)
+{
+    const void *dy = task_chunk(t, u->dy);
+    void *dx = task_chunk(t, u->dx[0]);
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t row = 0; row < u->out.shape.h; row++) {
+            size_t to =
+                piece.large + i * u->in.sample_step + row * u->op->stride * u->in.shape.w * u->in.pixel_step;
+            size_t from = piece.small + i * u->out.sample_step + row * u->out.shape.w * u->out.pixel_step;
+            for (size_t column = 0; column < u->out.shape.w; column++) {
+                size_t k = to + column * u->op->stride * u->in.pixel_step;
+                lanes d = lanes_load(dy, from + column * u->out.pixel_step, number, n);
+                lanes_store(dx, k, lanes_load(dx, k, number, n) + d, number, n);
+            }
+        }
+}
 
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static void each_piece(const struct task *t, const struct unit *u, piece_fn *fn)
+static void each_piece(const struct task *t, const struct unit *u, bool back)
 {
-    size_t before = (u->out.shape.c - u->in.shape.c) / 2, size = number_size(u->in.number);
+    size_t before = (u->out.shape.c - u->in.shape.c) / 2;
     for (size_t c = 0; c < u->in.shape.c;) {
         size_t o = c + before;
         size_t n = smaller(u->in.lanes - c % u->in.lanes, u->out.lanes - o % u->out.lanes);
         n = smaller(n, u->in.shape.c - c);
-        fn(t, u, c / u->in.lanes * u->in.group_step + c % u->in.lanes,
-           o / u->out.lanes * u->out.group_step + o % u->out.lanes, n * size);
+        struct piece piece = {o / u->out.lanes * u->out.group_step + o % u->out.lanes,
+                              c / u->in.lanes * u->in.group_step + c % u->in.lanes};
+        if (back)
+            LANES(add_piece, u->in.number, n, t, u, piece);
+        else
+            LANES(copy_piece, u->in.number, n, t, u, piece);
         c += n;
-    }
-}
-
-static void copy_piece(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes)
-{
-    size_t size = number_size(u->in.number), stride = u->op->stride;
-    for (size_t i = t->first; i < t->first + t->n; i++) {
-        const char *x = (const char *)task_at(t, u->x[0], i) + from * size;
-        char *y = (char *)task_at(t, u->y, i) + to * size;
-        for (size_t row = 0; row < u->out.shape.h; row++)
-            for (size_t column = 0; column < u->out.shape.w; column++)
-                memcpy(y + (row * u->out.shape.w + column) * u->out.pixel_step * size,
-                       x + (row * u->in.shape.w + column) * stride * u->in.pixel_step * size, n_bytes);
-    }
-}
-
-static void add_piece(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes)
-{
-    size_t size = number_size(u->in.number), stride = u->op->stride, n = n_bytes / size;
-    for (size_t i = t->first; i < t->first + t->n; i++) {
-        void *dx = task_at(t, u->dx[0], i);
-        const void *dy = task_at(t, u->dy, i);
-        for (size_t row = 0; row < u->out.shape.h; row++)
-            for (size_t column = 0; column < u->out.shape.w; column++) {
-                size_t k = from + (row * u->in.shape.w + column) * stride * u->in.pixel_step;
-                size_t o = to + (row * u->out.shape.w + column) * u->out.pixel_step;
-                lanes sum = lanes_load(dx, k, u->in.number, n) + lanes_load(dy, o, u->in.number, n);
-                lanes_store(dx, k, sum, u->in.number, n);
-            }
     }
 }
 
 static void shortcut_chunk(const struct task *t, const struct unit *u)
 {
     memset(task_chunk(t, u->y), 0, t->n * layout_sample_bytes(&u->out));
-    each_piece(t, u, copy_piece);
+    each_piece(t, u, false);
 }
 
 static void shortcut_back_chunk(const struct task *t, const struct unit *u)
 {
     clear_unless_adding(t, u);
-    each_piece(t, u, add_piece);
+    each_piece(t, u, true);
 }
 
 static void shortcut_forward(struct program *p, struct unit *u)
 {
-    pool_forward(p, u, shortcut_chunk);
+    use_values(p, u);
+    job_chunk(p, shortcut_chunk, u);
 }
 
 static void shortcut_backward(struct program *p, struct unit *u)
 {
-    pool_backward(p, u, shortcut_back_chunk);
+    use_gradients(p, u);
+    job_chunk(p, shortcut_back_chunk, u);
 }
 
-const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward};
+const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward, false};

@@ -155,7 +155,8 @@ static fault make_buffers(struct program *p)
     const struct graph *g = p->setup->graph;
     p->values = ARENA_NEW(&p->arena, int, g->n_tensors);
     p->grads = ARENA_NEW(&p->arena, int, g->n_tensors);
-    if (!p->values || !p->grads)
+    p->now = ARENA_NEW(&p->arena, int, g->n_tensors);
+    if (!p->values || !p->grads || !p->now)
         return OUT_OF_MEMORY;
     p->flat = buffer_add(p, 0, 0);
     if (p->is_full)
@@ -168,6 +169,7 @@ static fault make_buffers(struct program *p)
         size_t n_bytes = layout_sample_bytes(&p->layouts[t]);
         p->values[t] = buffer_add(p, n_bytes, 0);
         p->grads[t] = tensor_learns(p, (int)t) ? buffer_add(p, n_bytes, 0) : NO_BUFFER;
+        p->now[t] = p->grads[t];
         flat_reserve(p, shape_size(g->tensors[t].shape) * sizeof(float));
     }
     return OK;
@@ -184,6 +186,7 @@ static void unit_init(struct program *p, size_t index)
                        .x = {NO_BUFFER, NO_BUFFER},
                        .y = NO_BUFFER,
                        .dx = {NO_BUFFER, NO_BUFFER},
+                       .prior = {NO_BUFFER, NO_BUFFER},
                        .dy = NO_BUFFER};
     u->in = p->layouts[op->in[0]];
     for (int k = 0; k < 2 && op->in[k] >= 0; k++)
@@ -201,22 +204,9 @@ static void unit_init(struct program *p, size_t index)
             u->dx[k] = s->wanted[k] ? p->grads[op->in[k]] : NO_BUFFER;
         }
     }
-}
-
-/* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one
- * pass. */
-static void fuse(struct program *p)
-{
-    const struct graph *g = p->setup->graph;
-    for (size_t i = 0; i < g->n_ops; i++) {
-        const struct op *add = &g->ops[i];
-        int from = add->kind == OP_ADD ? g->tensors[add->in[0]].producer : -1;
-        if (from < 0 || g->ops[from].kind != OP_BATCHNORM || g->ops[from].relu ||
-            g->tensors[add->in[0]].n_uses != 1)
-            continue;
-        p->units[i].fused = &p->units[from];
-        p->units[from].fused = &p->units[i];
-    }
+    u->maker = makers[op->kind];
+    if (op->kind == OP_CONV && conv_is_own(p, u))
+        u->maker = &own_conv_maker;
 }
 
 static fault make_units(struct program *p)
@@ -227,14 +217,45 @@ static fault make_units(struct program *p)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < g->n_ops; i++)
         unit_init(p, i);
-    fuse(p);
+    fold(p);
     for (size_t i = 0; i < g->n_ops; i++)
-        if (makers[g->ops[i].kind]->prepare) {
-            fault f = makers[g->ops[i].kind]->prepare(p, &p->units[i]);
+        if (p->units[i].maker->prepare) {
+            fault f = p->units[i].maker->prepare(p, &p->units[i]);
             if (f)
                 return fault_before(f, "layer '%s': ", g->ops[i].name);
         }
     return OK;
+}
+
+static void copy_prior_chunk(const struct task *t, const struct unit *u)
+{
+    memcpy(task_chunk(t, u->dx[0]), task_chunk(t, u->prior[0]), t->n * layout_sample_bytes(&u->in));
+}
+
+/* An op that adds in place must find its tensor's own buffer filled, even if an add has only lent another so
+ * far. */
+static void settle(struct program *p, struct unit *u)
+{
+    if (u->prior[0] == NO_BUFFER || u->prior[0] == u->dx[0])
+        return;
+    buffer_use(p, u->prior[0]);
+    buffer_use(p, u->dx[0]);
+    job_chunk(p, copy_prior_chunk, u);
+}
+
+static void make_backward(struct program *p, struct unit *u)
+{
+    if (u->op->out >= 0)
+        u->dy = p->now[u->op->out];
+    for (int k = 0; k < 2; k++) {
+        u->prior[k] = u->adds[k] ? p->now[u->op->in[k]] : NO_BUFFER;
+        if (u->wanted[k])
+            p->now[u->op->in[k]] = u->dx[k];
+    }
+    if (!u->maker->takes_prior)
+        settle(p, u);
+    if (u->maker->backward)
+        u->maker->backward(p, u);
 }
 
 static void make_jobs(struct program *p)
@@ -244,11 +265,11 @@ static void make_jobs(struct program *p)
     job_chunk(p, gather, NULL);
     for (size_t i = 0; i < p->plan.n_steps; i++) {
         const struct step *s = &p->plan.steps[i];
-        const struct op_maker *m = makers[p->setup->graph->ops[s->op].kind];
+        struct unit *u = &p->units[s->op];
         if (!s->back)
-            m->forward(p, &p->units[s->op]);
-        else if (m->backward)
-            m->backward(p, &p->units[s->op]);
+            u->maker->forward(p, u);
+        else
+            make_backward(p, u);
     }
     job_after(p, collect_results, NULL);
     p->n_phases = p->last_phase + 1;

@@ -81,18 +81,30 @@ struct buffer {
 #define NO_BUFFER (-1)
 enum { FOREVER = 1 << 30 };
 
+/* What our own convolutions do while they load and store, instead of the batchnorms next to them; see fold.c.
+ */
+struct folds {
+    const struct unit *load;    /* x is this batchnorm's output, made from its input at every reading */
+    const struct unit *sums;    /* the sums of y are for this batchnorm                               */
+    bool is_applied, is_summed; /* in the batchnorm: a convolution does that part                     */
+};
+
 /* One op of the graph as this engine sees it. */
 struct unit {
+    const struct op_maker *maker;
     const struct op *op;
     size_t index; /* of the op in the graph */
     const struct program *program;
-    struct layout in, out;   /* both inputs of an add lie alike    */
-    int x[2], y;             /* buffers of values ...              */
-    int dx[2], dy;           /* ... and gradients, or NO_BUFFER    */
-    bool wanted[2], adds[2]; /* as in struct step                  */
-    const struct unit
-        *fused; /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: the add */
-    void *own;  /* in the program's arena: what this kind of op needs besides */
+    struct layout in, out;   /* both inputs of an add lie alike                       */
+    int x[2], y;             /* buffers of values ...                                 */
+    int dx[2], dy;           /* ... and gradients, or NO_BUFFER                       */
+    bool wanted[2], adds[2]; /* as in struct step                                     */
+    int g;                   /* add: where dy behind the relu lies                    */
+    int prior[2];            /* where what is added to dx lies so far, where it adds  */
+    /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: that add */
+    struct unit *fused;
+    struct folds folds;
+    void *own; /* in the program's arena: what this kind of op needs besides */
 };
 
 struct program {
@@ -107,6 +119,8 @@ struct program {
     struct layout *layouts; /* per tensor */
     struct unit *units;     /* per op     */
     int *values, *grads;    /* per tensor: buffers, or NO_BUFFER */
+    int *now; /* per tensor, while building: where its gradient lies so far; an add lends its own to its
+                 inputs */
     struct job *jobs;
     size_t n_jobs, most_jobs;
     struct phase *phases;
@@ -119,7 +133,7 @@ struct program {
                */
     int results; /* per chunk: struct result */
     size_t n_bytes, local_bytes;
-    bool is_full; /* memory ran out while building */
+    bool is_full;    /* memory ran out while building */
     double *seconds; /* [workers][n_jobs]: the time each job took so far, or NULL: nobody asked */
 };
 
@@ -135,8 +149,10 @@ fault program_build(const struct engine_setup *setup, struct onednn *onednn, boo
                     struct program *out);
 void program_release(struct program *p);
 
-/* Its two inner steps: how every tensor lies (arrange.c), and where every buffer does (place.c). */
+/* Its inner steps: how every tensor lies, which ops do a part of their neighbours' work, where every buffer
+ * lies. */
 fault arrange(struct program *p);
+void fold(struct program *p);
 void place_buffers(struct program *p);
 
 /* Runs phases from `from` on, over the pool, or alone as `worker` when pool is NULL. */
@@ -149,11 +165,11 @@ void buffer_use_whole(struct program *p, int buffer); /* by slices or after-jobs
 void buffer_use_next(struct program *p, int buffer);  /* by slices of the phase after this          */
 void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
              const struct unit *u);
-#define job_chunk(p, run, u) job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, #run, u)
-#define job_slices(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases, n, run, #run, u)
+#define job_chunk(p, run, u)          job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, #run, u)
+#define job_slices(p, run, u, n)      job_add(p, JOB_SLICE, (p)->n_phases, n, run, #run, u)
 #define job_slices_next(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases + 1, n, run, #run, u)
-#define job_after(p, run, u) job_add(p, JOB_AFTER, (p)->n_phases, 0, run, #run, u)
-#define job_prepare(p, run, u) job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, #run, u)
+#define job_after(p, run, u)          job_add(p, JOB_AFTER, (p)->n_phases, 0, run, #run, u)
+#define job_prepare(p, run, u)        job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, #run, u)
 void phase_end(struct program *p);
 void flat_reserve(struct program *p, size_t n_bytes); /* p->flat is at least so large */
 
@@ -186,8 +202,12 @@ struct op_maker {
     fault (*prepare)(struct program *p, struct unit *u);
     void (*forward)(struct program *p, struct unit *u);
     void (*backward)(struct program *p, struct unit *u); /* NULL: nothing */
+    bool takes_prior; /* backward adds to what lies in u->prior; the others to what lies in u->dx already */
 };
-extern const struct op_maker conv_maker, batchnorm_maker, linear_maker, add_maker, pointwise_maker,
-    maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker, reshape_maker, loss_maker;
+/* Winograd convolutions of our own, where conv_is_own says so. */
+bool conv_is_own(const struct program *p, const struct unit *u);
+extern const struct op_maker conv_maker, own_conv_maker, batchnorm_maker, linear_maker, add_maker,
+    pointwise_maker, maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker,
+    reshape_maker, loss_maker;
 
 #endif

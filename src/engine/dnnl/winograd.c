@@ -1,24 +1,26 @@
-/* winograd.c - the forward pass and the gradient of the input (which is a forward pass with rotated weights).
+/* winograd.c - the forward pass, and the gradient of the input, which is a forward pass with rotated weights.
  *
- *   for each group of tiles:  B' d B of every tile  ->  for each of 36 positions, M = V U  ->  A' M A of
- * every tile
+ *   for each group of tiles:  V = B' d B of every tile
+ *                             M = V U at each of the 36 positions, [tiles x c] times [c x k]
+ *                             A' M A of every tile
  *
- * A group is as large as keeps its transforms in the second-level cache. They lie in 37 slots of one stretch:
- * inputs V in slots 1 to 36, and products M of position p in slot p, whose own V has already been used.
+ * A group's transforms stay in the second-level cache. Each channel block has 37 slots there, a slot being
+ * the group's vectors at one position: V fills slots 1 to 36, and M of position p goes into slot p, for the V
+ * that was there has been used by then.
  */
 #include "engine/dnnl/winograd.h"
 
 #ifdef __AVX512F__
 
-#include "base/arena.h"
 #include "engine/dnnl/winograd_tiles.h"
 
 enum {
-    GROUP = 32,                     /* tiles transformed together                                         */
-    SLOT = (GROUP + 1) * LANES,     /* floats: an odd number of cache lines, so that slots share no sets  */
-    BLOCK = (POSITIONS + 1) * SLOT, /* the slots of one channel block                                    */
-    ROWS = 8,                       /* tiles multiplied at once                                           */
+    GROUP = 32,                     /* tiles transformed together                          */
+    SLOT = (GROUP + 1) * LANES,     /* floats; odd in cache lines, so that slots share no sets */
+    BLOCK = (POSITIONS + 1) * SLOT, /* the slots of one channel block                      */
+    ROWS = 8,                       /* tiles multiplied at once                            */
 };
+_Static_assert((int)GROUP <= (int)POSITIONS, "one tile is prefetched at each position");
 
 /* One direction of the convolution: what is read, what is written. */
 struct direction {
@@ -65,8 +67,7 @@ size_t winograd_convolve_bytes(const struct winograd *s)
     return (s->c > s->k ? s->c : s->k) / LANES * BLOCK * sizeof(float);
 }
 
-/* Vectors of output channels multiplied at once; the transformed weights lie [position][k / these][c][these].
- */
+/* Vectors of output channels multiplied at once; weights lie [position][k / 16 / vectors][c][vectors][16]. */
 static size_t vectors_of(size_t k)
 {
     return k % (2 * LANES) == 0 ? 2 : 1;
@@ -308,27 +309,24 @@ static void transform_outputs(const struct direction *d, struct tile at, size_t 
     }
 }
 
-/* Asks for the place of a tile's outputs ahead of its use, so that memory is waited for while others
- * multiply. */
-static void prefetch_outputs(const struct direction *d, struct tile at, const float *y)
-{
-    for (size_t k = 0; k < d->k; k += LANES)
-        for (size_t i = at.y; i < at.y + TILE && i < d->out_h; i++) {
-            const float *row = y + ((at.sample * d->k + k) / LANES * d->out_h + i) * d->out_w * LANES;
-            for (size_t j = at.x; j < at.x + TILE && j < d->out_w; j++)
-                __builtin_prefetch(row + j * LANES, 1);
-        }
-}
-
-/* M = V U at every position, and one tile's outputs prefetched at each: a group has no more tiles than
- * positions. */
-static void multiply(const struct direction *d, struct tile at, size_t n_tiles, const float *u,
-                     const float *y, float *slots)
+/* M = V U at every position. At each, one tile of what comes next is prefetched: this group's outputs, the
+ * next group's inputs. */
+static void multiply(const struct direction *d, const struct image *x, const float *u, const struct image *y,
+                     const struct winograd_store *store, struct tile at, struct tile ahead, size_t n_tiles,
+                     float *slots)
 {
     for (size_t p = 0; p < POSITIONS; p++) {
         if (p < n_tiles) {
-            prefetch_outputs(d, at, y);
+            prefetch_tile(y, y->floats, at, true);
+            if (store) {
+                prefetch_tile(y, store->add, at, false);
+                prefetch_tile(y, store->gate, at, false);
+                prefetch_tile(y, store->times, at, false);
+            }
             at = next_tile(at, d->out_h, d->out_w);
+            if (ahead.sample < d->n)
+                prefetch_input(x, ahead);
+            ahead = next_tile(ahead, d->out_h, d->out_w);
         }
         multiply_position(d, n_tiles, slots + (p + 1) * SLOT, u + p * position_stride(d->c, d->k),
                           slots + p * SLOT);
@@ -339,11 +337,12 @@ static void convolve(const struct direction *d, const struct image *x, const flo
                      const struct winograd_store *store, float *slots)
 {
     size_t all = d->n * tiles_along(d->out_h) * tiles_along(d->out_w);
+    const struct image out = {NULL, y, d->k, d->out_h, d->out_w};
     struct tile at = {0};
     for (size_t done = 0; done < all; done += GROUP) {
         size_t n_tiles = all - done < GROUP ? all - done : GROUP;
         struct tile after = transform_inputs(d, x, at, n_tiles, slots + SLOT);
-        multiply(d, at, n_tiles, u, y, slots);
+        multiply(d, x, u, &out, store, at, after, n_tiles, slots);
         transform_outputs(d, at, n_tiles, slots, y, store);
         at = after;
     }

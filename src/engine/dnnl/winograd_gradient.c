@@ -1,27 +1,34 @@
 /* winograd_gradient.c - the gradient of the weights.
  *
- *   for each group of tiles:  V = B' d B and M = A dY A' of every tile  ->  for each of 36 positions, dU +=
- * V' M at the end of the call:   dg = G' dU G
+ *   for each group of tiles:  V = B' d B and M = A dY A' of every tile
+ *                             dU += V' M at each of the 36 positions, [c x tiles] times [tiles x k]
+ *   at the end of the call:   dg = G' dU G
  */
 #include "engine/dnnl/winograd.h"
 
 #ifdef __AVX512F__
 
-#include "base/arena.h"
 #include "engine/dnnl/winograd_tiles.h"
 
 enum {
-    GROUP = 64, /* tiles transformed together: dU is read and written once for each group    */
-    SLOT = (GROUP + 1) * LANES, /* floats: an odd number of cache lines, so that slots share no sets */
-    BLOCK = POSITIONS * SLOT, /* the slots of one channel block                                            */
+    GROUP = 64,                 /* most tiles transformed together                         */
+    SLOT = (GROUP + 1) * LANES, /* floats; odd in cache lines, so that slots share no sets */
+    BLOCK = POSITIONS * SLOT,   /* the slots of one channel block                          */
 };
 
 struct sweep {
     struct image x, dy;
     ptrdiff_t pad;
     float *du;    /* [36][c][k]                                */
-    float *v, *m; /* [c / 16][36][GROUP], [k / 16][36][GROUP]  */
+    float *v, *m; /* [c / 16][36][GROUP], [k / 16][36][GROUP] vectors, with a gap after each slot */
 };
+
+/* dU is read and written once for each group, so groups are large; where there are many channels, half as
+ * large, to stay in the second-level cache. */
+static size_t group_for(size_t c, size_t k)
+{
+    return c * k > LANES * LANES ? GROUP / 2 : GROUP;
+}
 
 size_t winograd_scratch_bytes(const struct winograd *s)
 {
@@ -125,6 +132,19 @@ static void gather_position(const struct sweep *s, size_t p, size_t n_tiles, boo
     }
 }
 
+/* dU += V' M at every position. At each, two tiles of the next group are prefetched. */
+static void gather(const struct sweep *s, struct tile ahead, size_t n, size_t n_tiles, bool first)
+{
+    for (size_t p = 0; p < POSITIONS; p++) {
+        for (size_t t = 2 * p; t < 2 * p + 2 && t < n_tiles && ahead.sample < n; t++) {
+            prefetch_input(&s->x, ahead);
+            prefetch_input(&s->dy, ahead);
+            ahead = next_tile(ahead, s->dy.h, s->dy.w);
+        }
+        gather_position(s, p, n_tiles, first);
+    }
+}
+
 /* G' dU G of one input channel and sixteen output channels, whose nine taps begin `step` floats apart. */
 static void finish_filters(const float *du, size_t stride, bool add, float *filters, size_t step)
 {
@@ -173,14 +193,13 @@ void winograd_backward_weights(const struct winograd *sizes, const struct winogr
     s.v = s.du + POSITIONS * position_stride(c, k);
     s.m = s.v + c / LANES * BLOCK;
 
-    size_t all = sizes->n * tiles_along(s.dy.h) * tiles_along(s.dy.w);
+    size_t all = sizes->n * tiles_along(s.dy.h) * tiles_along(s.dy.w), group = group_for(c, k);
     struct tile at = {0};
-    for (size_t done = 0; done < all; done += GROUP) {
-        size_t n_tiles = all - done < GROUP ? all - done : GROUP;
+    for (size_t done = 0; done < all; done += group) {
+        size_t n_tiles = all - done < group ? all - done : group;
         transform_gradients(&s, at, n_tiles);
         at = transform_inputs(&s, at, n_tiles);
-        for (size_t p = 0; p < POSITIONS; p++)
-            gather_position(&s, p, n_tiles, done == 0);
+        gather(&s, at, sizes->n, n_tiles, done == 0);
     }
     finish(&s, add, dw);
 }

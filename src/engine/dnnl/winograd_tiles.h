@@ -1,12 +1,11 @@
 /* winograd_tiles.h - the transforms of F(4x4, 3x3) on sixteen channels at once, and the walk over tiles.
  *
- * With the points 0, 1, -1, 2, -2 and infinity a 4x4 tile of outputs is
+ * With the points 0, 1, -1, 2, -2 and infinity (Lavin and Gray 2016) a 4x4 tile of outputs is
  *
  *     Y = A' [ (G g G') . (B' d B) ] A        d: the 6x6 inputs it sees, g: the 3x3 weights, ' transposes
  *
- * Each matrix is applied to columns, then to rows; a channel block is one vector, so nothing is ever
- * shuffled. The gradient of the weights is the adjoint, dg = G' [ (B' d B) . (A dY A') ] G, and uses the same
- * B and A.
+ * Each matrix is applied to columns, then to rows; a channel block is one vector, so images are never
+ * shuffled. The gradient of the weights is the adjoint, dg = G' [ (B' d B) . (A dY A') ] G.
  */
 #ifndef VECHE_ENGINE_DNNL_WINOGRAD_TILES_H
 #define VECHE_ENGINE_DNNL_WINOGRAD_TILES_H
@@ -17,8 +16,18 @@
 #include "engine/dnnl/winograd.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
+
+/* Loops over registers must be unrolled to be fast. Not under sanitizers: with their checks in every turn the
+ * compiler would take minutes. */
+#if defined(__clang__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                                   \
+    __has_feature(undefined_behavior_sanitizer)
+#define UNROLL
+#else
 #define UNROLL _Pragma("clang loop unroll(full)")
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNROLL
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
@@ -66,8 +75,7 @@ struct window {
     __mmask16 row_inside[WINDOW], column_inside[WINDOW];
 };
 
-/* Row and column of the window's top left may be negative: as sizes they are huge, so one comparison does for
- * both. */
+/* The top left may lie outside: as a size a negative number is huge, so one comparison does for both ends. */
 ALWAYS_INLINE struct window window_at(size_t h, size_t w, ptrdiff_t y, ptrdiff_t x, int side)
 {
     struct window win;
@@ -95,10 +103,10 @@ struct image {
     size_t channels, h, w;
 };
 
-/* One channel block of an image as the convolution sees it: what lies outside is zero. */
+/* A window on one channel block of an image, as the convolution sees it: what lies outside is zero. */
 struct view {
-    const float *row[WINDOW],
-        *other[WINDOW]; /* the window's first column in each row, even where that lies outside */
+    const float *row[WINDOW]; /* the window's first column in each row, even where that lies outside */
+    const float *other[WINDOW];
     const struct window *window;
     __m512 scale, shift, other_scale;
 };
@@ -131,15 +139,39 @@ ALWAYS_INLINE __m512 view_value(enum loading loading, const struct view *view, i
 {
     __mmask16 inside = view->window->row_inside[i] & view->window->column_inside[j];
     __m512 raw = _mm512_maskz_loadu_ps(view->window->column_inside[j], view->row[i] + j * LANES);
-    if (loading == RELU)
-        return _mm512_maskz_max_ps(inside, _mm512_fmadd_ps(raw, view->scale, view->shift),
-                                   _mm512_setzero_ps());
+    if (loading == RELU) /* the maximum of zero and not-a-number is its second operand: it is not hidden */
+        return _mm512_maskz_max_ps(inside, _mm512_setzero_ps(),
+                                   _mm512_fmadd_ps(raw, view->scale, view->shift));
     if (loading == PAIR) {
         __m512 other = _mm512_maskz_loadu_ps(view->window->column_inside[j], view->other[i] + j * LANES);
         __m512 shifted = _mm512_fmadd_ps(other, view->other_scale, view->shift);
         return _mm512_maskz_fmadd_ps(inside, raw, view->scale, shifted);
     }
     return raw;
+}
+
+/* Asks for a tile's share of an image (which may be NULL) well before it is used: memory is slow, and there
+ * is plenty of multiplying to do meanwhile. */
+static inline void prefetch_tile(const struct image *image, const float *floats, struct tile at,
+                                 bool to_write)
+{
+    if (!floats)
+        return;
+    for (size_t c = 0; c < image->channels; c += LANES) {
+        const float *plane = floats + (at.sample * image->channels + c) * image->h * image->w;
+        for (size_t y = at.y; y < at.y + TILE && y < image->h; y++)
+            for (size_t x = at.x; x < at.x + TILE && x < image->w; x++)
+                if (to_write)
+                    __builtin_prefetch(plane + (y * image->w + x) * LANES, 1);
+                else
+                    __builtin_prefetch(plane + (y * image->w + x) * LANES, 0, 2);
+    }
+}
+
+static inline void prefetch_input(const struct image *image, struct tile at)
+{
+    prefetch_tile(image, image->floats, at, false);
+    prefetch_tile(image, image->load ? image->load->other : NULL, at, false);
 }
 
 ALWAYS_INLINE __m512 plus_times(__m512 sum, float factor, __m512 x)
