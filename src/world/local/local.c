@@ -368,6 +368,11 @@ struct link_counts local_counts(const struct local *w, size_t agent)
     return w->actors[agent].link.counts;
 }
 
+struct tape_times local_times(const struct local *w)
+{
+    return tape_times(w->tape);
+}
+
 void local_rows_needed(const struct local *w, enum row row, bool *needed)
 {
     size_t n_rows = w->n + w->engine->setup.n_spare;
