@@ -416,9 +416,8 @@ fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
 static bool local_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
     const struct actor *a = (const struct actor *)l;
-    const struct actor *b = &a->world->actors[peer];
-    return b->life != LIFE_DONE && can_reach(a->world, l->self, peer) &&
-           k >= takes_part_from(a->world, l->self, peer);
+    /* a peer that came to its end did take part: what it sent before may still be under way */
+    return can_reach(a->world, l->self, peer) && k >= takes_part_from(a->world, l->self, peer);
 }
 
 static uint64_t local_staleness(const struct link *l)
