@@ -1,11 +1,11 @@
-# make run     everything from a fresh machine to a trained network
+# make run     everything from a fresh machine to a trained network and a page about it
 # make test    everything from a fresh machine to the whole test suite
 # make build   only the program and the library, in build/
 # make bench   speed against PyTorch on this machine
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
 
 BUILD      ?= build
-EXPERIMENT ?= experiments/fashion.yaml
+EXPERIMENT ?= experiments/11-fashion-cycle.yaml
 JOBS       ?= $(shell nproc)
 FUZZ_S     ?= 60
 
@@ -16,7 +16,8 @@ compile   = cmake --build $(1) -j $(JOBS)
 
 run: build
 	@$(BUILD)/veche data get fashion-mnist
-	@$(BUILD)/veche run $(EXPERIMENT)
+	@table=$$($(BUILD)/veche run $(EXPERIMENT)); code=$$?; echo "$$table"; [ $$code -eq 0 ] || exit $$code; \
+	  echo; $(BUILD)/veche report "$$(echo "$$table" | sed -n 's/^ *kept in *//p')"
 
 build:
 	@scripts/setup.sh build

@@ -63,7 +63,9 @@ typedef struct {
     veche_event_kind kind;
     uint64_t round, rounds;
     double epoch, epochs;
-    double real_s;       /* since the run began, pauses between stop and resume left out */
+    double real_s;    /* since the run began, pauses between stop and resume left out */
+    double virtual_s; /* on the machines the experiment describes                     */
+    size_t agents;
     double images_per_s; /* lately                                                       */
     double lr;
     double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */
@@ -107,6 +109,22 @@ VECHE_API size_t veche_parameter_size(const veche_run *r);  /* floats in all    
 VECHE_API veche_parameter veche_parameter_at(const veche_run *r, size_t i);
 VECHE_API veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats);
 
+/* ---- reports ---- */
+
+typedef struct veche_report veche_report;
+
+/* Reads the folders of n runs, finished or not, without touching them. */
+VECHE_API veche_fault *veche_report_read(const char *const *runs, size_t n, veche_report **out);
+/* Formats: "text" (a table), "json" (one object), "html" (a page that needs no other file), "svg:accuracy",
+ * "svg:loss", "svg:disagreement", "svg:variation". `by` is the axis of the figures: "epochs" (also for NULL),
+ * "seconds", "bytes". */
+VECHE_API veche_fault *veche_report_print(const veche_report *r, const char *format, const char *by,
+                                          char **text);
+/* The same to a file, which is replaced only when all of it is written. */
+VECHE_API veche_fault *veche_report_write(const veche_report *r, const char *format, const char *by,
+                                          const char *path);
+VECHE_API void veche_report_free(veche_report *r);
+
 /* ---- what one may write, data sets, figures ---- */
 
 /* All names of one category (NULL: of all), with their settings and help. */
@@ -129,9 +147,17 @@ VECHE_API veche_fault *veche_dataset_get(const char *name, const char *from, vec
                                          void *ctx);
 VECHE_API veche_fault *veche_dataset_verify(const char *name, veche_fetch_progress *progress, void *ctx);
 
-/* Measures an engine; settings are "model=resnet20", "batch=32", "precision=fp32", "threads=2", "replicas=1",
- * "seconds=5", "engine=dnnl". One JSON object. */
-VECHE_API veche_fault *veche_bench_engine(const char *const *settings, size_t n, char **json);
+/* A graph of agents ("torus:6x6"), its figures and its mixing weights: for people, as one JSON object, as a
+ * drawing. Each may be NULL where it is not wanted. `weights`: uniform, metropolis, best-constant or fastest;
+ * NULL for fastest or, where the graph is too large for it, metropolis. Graphs that are drawn at random
+ * follow from the seed. */
+VECHE_API veche_fault *veche_topology(const char *spec, const char *weights, uint64_t seed, char **text,
+                                      char **json, char **svg);
+
+/* Figures as one JSON object. "engine": samples a second; settings are "model=resnet20", "batch=32", "precision=fp32",
+ * "threads=2", "replicas=1", "seconds=5", "engine=dnnl". "local", "mix": what the local world costs beside the engine;
+ * settings are overrides of an experiment, "agents=100". */
+VECHE_API veche_fault *veche_bench(const char *what, const char *const *settings, size_t n, char **json);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* examine.c - how good the agents are now, and the account of a run at its end. */
+/* examine.c - how good the agents are now, how far they disagree, and the account of a run at its end. */
 #include "api/session.h"
 
 #include <math.h>
@@ -7,54 +7,138 @@
 
 #include "base/sha256.h"
 
-static fault examine_all(struct veche_run *r, struct exam *exams)
+/* The mean of the living agents' parameters and statistics, in the spare row kept for it. */
+static fault blend_mean(struct veche_run *r)
 {
-    for (size_t i = 0; i < r->n_agents; i++)
-        exams[i] = (struct exam){.replica = i, .n = r->dataset->test.n};
-    return r->engine->ops->examine(r->engine, exams, r->n_agents);
+    size_t *from = calloc(r->n_agents, sizeof *from), n = 0;
+    float *weights = calloc(r->n_agents, sizeof *weights);
+    fault f = from && weights ? OK : OUT_OF_MEMORY;
+    for (size_t i = 0; !f && i < r->n_agents; i++)
+        if (local_is_alive(r->world, i))
+            from[n++] = i;
+    for (size_t i = 0; i < n; i++)
+        weights[i] = 1.0f / (float)n;
+    static const enum row rows[] = {ROW_PARAMS, ROW_STATS};
+    for (size_t i = 0; !f && n && i < 2; i++)
+        if (row_size(&r->engine->setup, rows[i])) {
+            struct blend b = {rows[i], local_mean_row(r->n_agents), NO_ROW, from, weights, n};
+            f = r->engine->ops->mix(r->engine, &b, 1);
+        }
+    free(from);
+    free(weights);
+    return f;
 }
 
-static void score(struct veche_run *r, const struct exam *exams)
+/* Distances of the living agents' parameters from their mean, averaged over the agents; the variation is the
+ * root mean square distance over the length of the mean. */
+static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
 {
-    for (size_t i = 0; i < r->n_agents; i++) {
-        struct agent *a = &r->agents[i];
-        r->scores[i] = (struct score){
-            .train_loss = a->tally.loss / (double)a->tally.lessons,
-            .train_accuracy = 100.0 * (double)a->tally.hits / (double)a->tally.samples,
-            .loss = exams[i].loss,
-            .accuracy = 100.0 * (double)exams[i].hits / (double)exams[i].n,
-            .lr = a->lr,
-        };
-        a->tally = (struct tally){0};
-        if (!(r->best_accuracy >= r->scores[i].accuracy))
-            r->best_accuracy = r->scores[i].accuracy;
+    size_t n = r->graph->size, living = 0;
+    struct block memory = {0};
+    struct disagreement d = {0};
+    double squares = 0, length = 0;
+    TRY(block_open(2 * n * sizeof(float), &memory));
+    float *mean = memory.bytes, *row = mean + n;
+    fault f = r->engine->ops->read(r->engine, ROW_PARAMS, local_mean_row(r->n_agents), mean);
+    for (size_t j = 0; j < n; j++)
+        length += (double)mean[j] * mean[j];
+    for (size_t i = 0; !f && i < r->n_agents; i++) {
+        if (!local_is_alive(r->world, i))
+            continue;
+        f = r->engine->ops->read(r->engine, ROW_PARAMS, i, row);
+        double l1 = 0, l2 = 0, linf = 0;
+        for (size_t j = 0; j < n; j++) {
+            double x = fabs((double)row[j] - mean[j]);
+            l1 += x;
+            l2 += x * x;
+            linf = x > linf ? x : linf;
+        }
+        d.l1 += l1;
+        d.l2 += sqrt(l2);
+        d.linf += linf;
+        squares += l2;
+        living++;
     }
+    block_close(&memory);
+    TRY(f);
+    if (living) {
+        d.l1 /= (double)living;
+        d.l2 /= (double)living;
+        d.linf /= (double)living;
+        d.variation = length > 0 ? sqrt(squares / (double)living / length) : 0;
+    }
+    *out = d;
+    return OK;
 }
 
-static double virtual_seconds(const struct veche_run *r)
+static void score(struct veche_run *r, size_t i, const struct exam *exam)
 {
-    return (double)r->agents[0].k * (double)r->experiment->data.batch / r->experiment->machines.rate;
+    struct agent *a = &r->agents[i];
+    struct link_counts counts = local_counts(r->world, i);
+    const struct staleness *stale = &a->staleness;
+    bool learnt = a->tally.lessons > 0;
+    r->scores[i] = (struct score){
+        .train_loss = learnt ? a->tally.loss / (double)a->tally.lessons : NAN,
+        .train_accuracy = learnt ? 100.0 * (double)a->tally.hits / (double)a->tally.samples : NAN,
+        .loss = exam->loss,
+        .accuracy = 100.0 * (double)exam->hits / (double)exam->n,
+        .lr = a->lr,
+        .epoch = feed_epochs(&a->feed, a->lessons),
+        .rounds = a->k,
+        .waiting_s = counts.waiting_s,
+        .bytes = counts.bytes,
+        .messages = counts.messages,
+        .staleness_mean = stale->n ? (double)stale->sum / (double)stale->n : 0,
+        .staleness_max = (double)stale->most,
+        .alive = local_is_alive(r->world, i),
+    };
+    a->tally = (struct tally){0};
+    if (!(r->best_accuracy >= r->scores[i].accuracy))
+        r->best_accuracy = r->scores[i].accuracy;
+}
+
+/* All agents, and their mean where there are several. */
+static fault examine_all(struct veche_run *r)
+{
+    bool several = r->n_agents > 1;
+    size_t n = r->n_agents + several;
+    struct exam *exams = calloc(n, sizeof *exams);
+    if (!exams)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        exams[i] = (struct exam){.replica = i,
+                                 .n = r->dataset->test.n}; /* the mean's row comes right after the last */
+    fault f = several ? blend_mean(r) : OK;
+    if (!f)
+        f = r->engine->ops->examine(r->engine, exams, n);
+    for (size_t i = 0; !f && i < r->n_agents; i++)
+        score(r, i, &exams[i]);
+    if (!f && several) {
+        r->averaged_loss = exams[r->n_agents].loss;
+        r->averaged_accuracy = 100.0 * (double)exams[r->n_agents].hits / (double)exams[r->n_agents].n;
+        f = measure_disagreement(r, &r->disagreement);
+    }
+    free(exams);
+    return f;
 }
 
 fault session_evaluate(struct veche_run *r)
 {
-    struct exam *exams = calloc(r->n_agents, sizeof *exams);
-    if (!exams)
-        return OUT_OF_MEMORY;
-    fault f = examine_all(r, exams);
-    if (!f)
-        score(r, exams);
-    free(exams);
-    TRY(f);
-    r->evaluated = r->agents[0].k;
+    TRY(local_settle(r->world));
+    TRY(examine_all(r));
+    r->evaluated = r->stage.ended;
     struct evaluation e = {
-        .round = r->agents[0].k,
-        .epoch = feed_epochs(&r->agents[0].feed, r->agents[0].k),
+        .step = local_steps(r->world),
+        .round = session_rounds(r),
+        .epoch = session_epochs(r),
         .real_s = session_seconds(r),
-        .virtual_s = virtual_seconds(r),
-        .samples = r->samples,
+        .virtual_s = local_now_s(r->world),
+        .samples = r->stage.samples,
         .scores = r->scores,
         .n_agents = r->n_agents,
+        .averaged_loss = r->averaged_loss,
+        .averaged_accuracy = r->averaged_accuracy,
+        .disagreement = r->disagreement,
     };
     TRY(run_record_evaluation(&r->folder, &e));
     session_tell(r, VECHE_EVALUATION, NULL);
@@ -80,16 +164,29 @@ static fault hash_parameters(const struct veche_run *r, char hex[SHA256_HEX])
     return f;
 }
 
+/* What the agents did together: bytes, messages, waiting, staleness. */
+static void add_up(const struct veche_run *r, struct summary *s)
+{
+    double waiting = 0, stale = 0, steps = 0, now = local_now_s(r->world);
+    for (size_t i = 0; i < r->n_agents; i++) {
+        struct link_counts c = local_counts(r->world, i);
+        const struct staleness *st = &r->agents[i].staleness;
+        s->bytes += c.bytes;
+        s->messages += c.messages;
+        waiting += c.waiting_s;
+        stale += (double)st->sum;
+        steps += (double)st->n;
+        s->staleness_max = (double)st->most > s->staleness_max ? (double)st->most : s->staleness_max;
+    }
+    s->staleness_mean = steps > 0 ? stale / steps : 0;
+    s->waiting_share = now > 0 ? waiting / (now * (double)r->n_agents) : 0;
+}
+
 fault session_summary(const struct veche_run *r, struct summary *out)
 {
     const struct experiment *e = r->experiment;
-    double *values = calloc(r->n_agents, 2 * sizeof *values), *losses = values + r->n_agents;
-    if (!values)
-        return OUT_OF_MEMORY;
-    for (size_t i = 0; i < r->n_agents; i++) {
-        values[i] = r->evaluated == NOT_YET ? NAN : r->scores[i].accuracy;
-        losses[i] = r->evaluated == NOT_YET ? NAN : r->scores[i].loss;
-    }
+    const struct spread unknown = {NAN, NAN, NAN, NAN};
+    bool evaluated = r->evaluated != NOT_YET;
     double seconds = session_seconds(r);
     struct summary s = {
         .name = e->name,
@@ -99,17 +196,21 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .version = veche_version(),
         .engine = r->engine_line,
         .agents = e->agents,
-        .rounds = r->agents[0].k,
-        .samples = r->samples,
-        .epochs = feed_epochs(&r->agents[0].feed, r->agents[0].k),
-        .accuracy = spread_of(values, r->n_agents),
-        .loss = spread_of(losses, r->n_agents),
+        .rounds = session_rounds(r),
+        .samples = r->stage.samples,
+        .epochs = session_epochs(r),
+        .accuracy =
+            evaluated ? spread_of_scores(r->scores, r->n_agents, offsetof(struct score, accuracy)) : unknown,
+        .loss = evaluated ? spread_of_scores(r->scores, r->n_agents, offsetof(struct score, loss)) : unknown,
         .best_accuracy = r->best_accuracy,
+        .averaged_accuracy = r->averaged_accuracy,
         .real_s = seconds,
-        .virtual_s = virtual_seconds(r),
-        .images_per_s = seconds > 0 ? (double)r->samples / seconds : 0,
+        .virtual_s = local_now_s(r->world),
+        .images_per_s = seconds > 0 ? (double)r->stage.samples / seconds : 0,
+        .notes = r->notes,
+        .disagreement = r->disagreement,
     };
-    free(values);
+    add_up(r, &s);
     TRY(hash_parameters(r, s.params_sha256));
     *out = s;
     return OK;

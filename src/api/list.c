@@ -14,7 +14,7 @@ static void print_range(FILE *out, const struct field *f)
             fprintf(out, "%s%s", i ? " | " : "", f->choices[i]);
         return;
     }
-    fputs(field_kind_name(f->kind), out);
+    fputs(f->whole ? "a list of whole numbers" : field_kind_name(f->kind), out);
     if (f->min == 0 && f->max == 0)
         return;
     if (f->max > f->min && f->max < 1e18)
@@ -42,7 +42,7 @@ static void print_category(FILE *out, const struct registry *registry, enum cate
 {
     fprintf(out, "%s (%s)\n", category_name(c), category_help(c));
     for (size_t i = 0; i < registry->of[c].n; i++) {
-        const struct kind *k = &registry->of[c].rows[i];
+        const struct kind *k = kinds_at(&registry->of[c], i);
         fprintf(out, "  %-20s %s\n", k->pattern ? k->pattern : k->name, k->help);
         if (k->missing)
             fprintf(out, "  %-20s not in this build: %s\n", "", k->missing);
@@ -87,8 +87,9 @@ static fault print_asked(FILE *out, const char *category)
     const char *nearest = text_nearest(category, category_candidate, NULL);
     return nearest ? FAIL(FAULT_USAGE, "there is no list of '%s'; did you mean '%s'?", category, nearest)
                    : FAIL(FAULT_USAGE,
-                          "there is no list of '%s'; there are sets, models, layers, optimisers, "
-                          "schedules, strategies, engines, worlds and settings",
+                          "there is no list of '%s'; there are sets, splits, models, layers, optimisers, "
+                          "schedules, topologies, strategies, engines, worlds, speeds, stragglers "
+                          "and settings",
                           category);
 }
 

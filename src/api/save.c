@@ -1,8 +1,10 @@
 /* save.c - the state of a run as named tensors and a few numbers, and back.
  *
- * A checkpoint holds, for every agent: parameters, running statistics, the optimiser's slots; and the
- * counters from which all else follows (random streams are made anew from seed and round, so they need no
- * saving).
+ * A checkpoint holds the rows - for every agent parameters, running statistics, the optimiser's slots, a
+ * gradient not yet used; and rows under way between agents - and the number of steps the world had taken.
+ * Everything else (who is in which round, what is under way, when it will arrive) follows from the
+ * experiment: on resume the world lives through those steps again without computing, and then gets its
+ * numbers back.
  */
 #include "api/session.h"
 
@@ -12,95 +14,109 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER = 32 };
+#define FORMAT "veche checkpoint 2"
 
-#define FORMAT "veche checkpoint 1"
+/* ---- tensors ---- */
 
-/* The tensors of one agent, laid out one after the other in `floats`; returns how many. `head` goes before
- * names. */
-static size_t name_tensors(struct veche_run *r, const char *head, bool whole, float *floats,
-                           struct named_floats *out)
+/* A list of tensors, each with the row of the engine it comes from. */
+struct inventory {
+    struct named_floats *tensors; /* in the run's arena */
+    struct piece {
+        enum row row;
+        size_t replica;
+        float *floats; /* where the whole row lies in the image */
+    } * pieces;
+    size_t n_tensors, n_pieces, tensor_room, piece_room;
+    float *next; /* in the image */
+};
+
+static const char *slot_name(const struct veche_run *r, enum row row)
+{
+    return optim_row(&r->experiment->optim)->slot_names[row - ROW_SLOT0];
+}
+
+/* One tensor for each parameter of a row, under PyTorch's names. */
+static void list_by_name(struct veche_run *r, struct inventory *v, const char *head, enum row row,
+                         float *floats)
 {
     const struct graph *g = r->graph;
-    const struct optim_row *optim = optim_row(&r->experiment->optim);
-    size_t n = 0;
-    for (size_t part = 0; part < 2 + (whole ? optim->n_slots : 0); part++) {
-        bool stats = part == 1;
-        const struct param *params = stats ? g->stats : g->params;
-        for (size_t i = 0; i < (stats ? g->n_stats : g->n_params); i++, n++) {
-            const char *slot = part < 2 ? "" : optim->slot_names[part - 2];
-            out[n].name = arena_printf(&r->arena, "%s%s%s%s%s", head, part < 2 ? "" : "optimizer.", slot,
-                                       part < 2 ? "" : ".", params[i].name);
-            out[n].n_dims = params[i].n_dims;
-            memcpy(out[n].dims, params[i].dims, sizeof out[n].dims);
-            out[n].floats = floats + params[i].offset;
-        }
-        floats += stats ? g->stats_size : g->size;
+    bool stats = row == ROW_STATS;
+    const struct param *params = stats ? g->stats : g->params;
+    for (size_t i = 0; i < (stats ? g->n_stats : g->n_params); i++) {
+        struct named_floats *t = &v->tensors[v->n_tensors++];
+        t->name = row < ROW_SLOT0
+                      ? arena_printf(&r->arena, "%s%s", head, params[i].name)
+                      : arena_printf(&r->arena, "%soptimizer.%s.%s", head, slot_name(r, row), params[i].name);
+        t->n_dims = params[i].n_dims;
+        memcpy(t->dims, params[i].dims, sizeof t->dims);
+        t->floats = floats + params[i].offset;
     }
-    return n;
 }
 
-static size_t tensors_per_agent(const struct veche_run *r)
+static void list_flat(struct veche_run *r, struct inventory *v, enum row row, size_t replica, float *floats)
 {
-    return r->graph->n_params * (1 + optim_row(&r->experiment->optim)->n_slots) + r->graph->n_stats;
+    static const char *const names[N_ROWS] = {"params", "gradient", "statistics", "slot0", "slot1"};
+    struct named_floats *t = &v->tensors[v->n_tensors++];
+    t->name = arena_printf(&r->arena, "row%zu.%s", replica, names[row]);
+    t->n_dims = 1;
+    t->dims[0] = row_size(&r->engine->setup, row);
+    t->floats = floats;
 }
 
-static size_t floats_per_agent(const struct veche_run *r)
+static void list_row(struct veche_run *r, struct inventory *v, enum row row, size_t replica)
 {
-    return r->graph->size * (1 + optim_row(&r->experiment->optim)->n_slots) + r->graph->stats_size;
+    char head[32];
+    float *floats = v->next;
+    v->pieces[v->n_pieces++] = (struct piece){row, replica, floats};
+    v->next += row_size(&r->engine->setup, row);
+    snprintf(head, sizeof head, "agent%zu.", replica);
+    if (replica < r->n_agents && row != ROW_GRADS)
+        list_by_name(r, v, head, row, floats);
+    else
+        list_flat(r, v, row, replica, floats);
 }
 
-typedef fault move_row(struct engine *e, enum row row, size_t replica, float *floats);
-
-static fault write_row(struct engine *e, enum row row, size_t replica, float *floats)
+/* All rows that are needed. `needed` is [N_ROWS][rows]. */
+static fault list_needed(struct veche_run *r, struct inventory *v, const bool *needed, size_t n_rows)
 {
-    return e->ops->write(e, row, replica, floats);
-}
-
-static fault read_row(struct engine *e, enum row row, size_t replica, float *floats)
-{
-    return e->ops->read(e, row, replica, floats);
-}
-
-/* Moves all rows of an agent between the engine and its stretch of the image. */
-static fault move_rows(struct veche_run *r, size_t agent, move_row *move)
-{
-    static const enum row order[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
-    float *floats = (float *)r->image.bytes + agent * floats_per_agent(r);
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        size_t n = row_size(&r->engine->setup, order[i]);
-        if (n)
-            TRY(move(r->engine, order[i], agent, floats));
-        floats += n;
-    }
-    return OK;
-}
-
-static fault make_image(struct veche_run *r)
-{
-    return r->image.bytes ? OK : block_open(r->n_agents * floats_per_agent(r) * sizeof(float), &r->image);
-}
-
-/* All tensors of the run, in an array of the arena. */
-static fault name_all(struct veche_run *r, struct named_floats **out, size_t *n)
-{
+    size_t floats = 0, per_row = r->graph->n_params + r->graph->n_stats + 1;
     arena_release(&r->arena);
-    struct named_floats *tensors =
-        ARENA_NEW(&r->arena, struct named_floats, r->n_agents * tensors_per_agent(r));
-    if (!tensors)
+    for (size_t i = 0; i < N_ROWS * n_rows; i++)
+        if (needed[i] && row_size(&r->engine->setup, (enum row)(i / n_rows))) {
+            v->piece_room++;
+            floats += row_size(&r->engine->setup, (enum row)(i / n_rows));
+        }
+    v->pieces = ARENA_NEW(&r->arena, struct piece, v->piece_room + 1);
+    v->tensors = ARENA_NEW(&r->arena, struct named_floats, v->piece_room * per_row + 1);
+    if (!v->pieces || !v->tensors)
         return OUT_OF_MEMORY;
-    *n = 0;
-    for (size_t i = 0; i < r->n_agents; i++) {
-        char head[NUMBER];
-        snprintf(head, sizeof head, "agent%zu.", i);
-        *n += name_tensors(r, head, true, (float *)r->image.bytes + i * floats_per_agent(r), tensors + *n);
-    }
-    for (size_t i = 0; i < *n; i++)
-        if (!tensors[i].name)
+    block_close(&r->image);
+    TRY(block_open(floats * sizeof(float), &r->image));
+    v->next = r->image.bytes;
+    for (size_t i = 0; i < N_ROWS * n_rows; i++)
+        if (needed[i] && row_size(&r->engine->setup, (enum row)(i / n_rows)))
+            list_row(r, v, (enum row)(i / n_rows), i % n_rows);
+    for (size_t i = 0; i < v->n_tensors; i++)
+        if (!v->tensors[i].name)
             return OUT_OF_MEMORY;
-    *out = tensors;
     return OK;
 }
+
+/* What a checkpoint of this moment must hold. */
+static fault take_inventory(struct veche_run *r, struct inventory *v)
+{
+    size_t n_rows = r->engine->setup.n_replicas + r->engine->setup.n_spare;
+    bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
+    if (!needed)
+        return OUT_OF_MEMORY;
+    for (int row = 0; row < N_ROWS; row++)
+        local_rows_needed(r->world, (enum row)row, needed + (size_t)row * n_rows);
+    fault f = list_needed(r, v, needed, n_rows);
+    free(needed);
+    return f;
+}
+
+/* ---- numbers ---- */
 
 /* The numbers of a checkpoint: one list serves writing and reading. */
 struct number {
@@ -109,93 +125,93 @@ struct number {
     double *real;
 };
 
-enum { MOST_NUMBERS = 16 };
+enum { MOST_NUMBERS = 24 };
 
-static size_t list_numbers(struct veche_run *r, struct number *n)
+static size_t list_numbers(struct veche_run *r, uint64_t *step, double *real_s, struct number *n)
 {
-    struct agent *a = &r->agents[0];
-    struct score *s = &r->scores[0];
     const struct number all[] = {
-        {"round", &a->k, NULL},
-        {"samples", &r->samples, NULL},
+        {"step", step, NULL},
+        {"real_s", NULL, real_s},
         {"evaluated", &r->evaluated, NULL},
-        {"lr", NULL, &a->lr},
-        {"tally.loss", NULL, &a->tally.loss},
-        {"tally.hits", &a->tally.hits, NULL},
-        {"tally.samples", &a->tally.samples, NULL},
-        {"tally.lessons", &a->tally.lessons, NULL},
-        {"real_s", NULL, &r->earlier_s},
+        {"notes", &r->notes, NULL},
         {"best_accuracy", NULL, &r->best_accuracy},
-        {"score.train_loss", NULL, &s->train_loss},
-        {"score.train_accuracy", NULL, &s->train_accuracy},
-        {"score.loss", NULL, &s->loss},
-        {"score.accuracy", NULL, &s->accuracy},
+        {"averaged_loss", NULL, &r->averaged_loss},
+        {"averaged_accuracy", NULL, &r->averaged_accuracy},
+        {"disagreement.l1", NULL, &r->disagreement.l1},
+        {"disagreement.l2", NULL, &r->disagreement.l2},
+        {"disagreement.linf", NULL, &r->disagreement.linf},
+        {"disagreement.variation", NULL, &r->disagreement.variation},
     };
     _Static_assert(sizeof all / sizeof *all <= MOST_NUMBERS, "MOST_NUMBERS is too small");
     memcpy(n, all, sizeof all);
     return sizeof all / sizeof *all;
 }
 
-static size_t print_numbers(struct veche_run *r, struct metadata *out)
+/* An agent's tally since the last evaluation and its score then, as a row of numbers. */
+static const char *print_agent(struct veche_run *r, size_t i)
 {
-    struct number numbers[MOST_NUMBERS];
-    size_t n = list_numbers(r, numbers);
-    for (size_t i = 0; i < n; i++) {
-        out[i].key = numbers[i].key;
-        out[i].text =
-            numbers[i].whole
-                ? arena_printf(&r->arena, "%llu", (unsigned long long)*numbers[i].whole)
-                : arena_printf(&r->arena, "%.17g",
-                               numbers[i].real == &r->earlier_s ? session_seconds(r) : *numbers[i].real);
-    }
-    return n;
+    const struct tally *t = &r->agents[i].tally;
+    const struct score *s = &r->scores[i];
+    return arena_printf(
+        &r->arena,
+        "%.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
+        t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
+        s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr, s->epoch,
+        (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
+        (unsigned long long)s->messages, s->staleness_mean, s->staleness_max, s->alive);
 }
 
-fault session_save(struct veche_run *r)
+static bool read_agent(struct veche_run *r, size_t i, const char *text)
 {
-    struct named_floats *tensors;
-    size_t n_tensors;
-    TRY(make_image(r));
-    for (size_t i = 0; i < r->n_agents; i++)
-        TRY(move_rows(r, i, read_row));
-    TRY(name_all(r, &tensors, &n_tensors));
-    struct metadata metadata[MOST_NUMBERS + 2] = {
-        {"format", FORMAT},
-        {"veche", veche_version()},
-    };
-    size_t n = 2 + print_numbers(r, metadata + 2);
+    struct tally *t = &r->agents[i].tally;
+    struct score *s = &r->scores[i];
+    unsigned long long w[6];
+    int alive;
+    int n =
+        sscanf(text, "%lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d", &t->loss,
+               &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
+               &s->epoch, &w[3], &s->waiting_s, &w[4], &w[5], &s->staleness_mean, &s->staleness_max, &alive);
+    t->hits = w[0], t->samples = w[1], t->lessons = w[2];
+    s->rounds = w[3], s->bytes = w[4], s->messages = w[5];
+    s->alive = alive != 0;
+    return n == 17;
+}
+
+static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *n_out)
+{
+    struct number numbers[MOST_NUMBERS];
+    uint64_t step = local_steps(r->world);
+    double real_s = session_seconds(r);
+    size_t n = list_numbers(r, &step, &real_s, numbers), at = 0;
+    struct metadata *m = ARENA_NEW(&r->arena, struct metadata, n + r->n_agents + 2);
+    if (!m)
+        return OUT_OF_MEMORY;
+    m[at++] = (struct metadata){"format", FORMAT};
+    m[at++] = (struct metadata){"veche", veche_version()};
     for (size_t i = 0; i < n; i++)
-        if (!metadata[i].text)
+        m[at++] = (struct metadata){
+            numbers[i].key, numbers[i].whole
+                                ? arena_printf(&r->arena, "%llu", (unsigned long long)*numbers[i].whole)
+                                : arena_printf(&r->arena, "%.17g", *numbers[i].real)};
+    for (size_t i = 0; i < r->n_agents; i++)
+        m[at++] = (struct metadata){arena_printf(&r->arena, "agent%zu", i), print_agent(r, i)};
+    for (size_t i = 0; i < at; i++)
+        if (!m[i].key || !m[i].text)
             return OUT_OF_MEMORY;
-    TRY(run_save(&r->folder, r->agents[0].k, tensors, n_tensors, metadata, n));
-    r->saved = r->agents[0].k;
-    session_tell(r, VECHE_CHECKPOINT, r->folder.path);
+    *out = m;
+    *n_out = at;
     return OK;
 }
 
-fault session_save_model(struct veche_run *r)
+static fault bad_checkpoint(const struct veche_run *r, const char *what)
 {
-    struct named_floats *tensors;
-    char path[RUN_PATH + 32];
-    TRY(make_image(r));
-    TRY(move_rows(r, 0, read_row));
-    arena_release(&r->arena);
-    tensors = ARENA_NEW(&r->arena, struct named_floats, tensors_per_agent(r));
-    if (!tensors)
-        return OUT_OF_MEMORY;
-    size_t n = name_tensors(r, "", false, r->image.bytes, tensors);
-    struct metadata metadata[] = {{"format", "pt"},
-                                  {"veche", veche_version()},
-                                  {"model", r->graph->name},
-                                  {"name", r->experiment->name}};
-    snprintf(path, sizeof path, "%s/model.safetensors", r->folder.path);
-    return tensors_write(path, tensors, n, metadata, sizeof metadata / sizeof *metadata);
+    return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good '%s'", r->folder.path, what);
 }
 
-static fault read_numbers(struct veche_run *r, const struct tensors *t)
+static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t *step)
 {
     struct number numbers[MOST_NUMBERS];
-    size_t n = list_numbers(r, numbers);
+    size_t n = list_numbers(r, step, &r->earlier_s, numbers);
     for (size_t i = 0; i < n; i++) {
         const char *text = tensors_metadata(t, numbers[i].key);
         char *end = NULL;
@@ -205,14 +221,63 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t)
         else if (text)
             *numbers[i].real = strtod(text, &end);
         if (!text || end == text || *end || errno == ERANGE)
-            return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good value for '%s'",
-                        r->folder.path, numbers[i].key);
+            return bad_checkpoint(r, numbers[i].key);
     }
-    if (r->agents[0].k > r->stage.rounds)
-        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is of round %llu, the experiment has %llu",
-                    r->folder.path, (unsigned long long)r->agents[0].k, (unsigned long long)r->stage.rounds);
+    for (size_t i = 0; i < r->n_agents; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "agent%zu", i);
+        const char *text = tensors_metadata(t, key);
+        if (!text || !read_agent(r, i, text))
+            return bad_checkpoint(r, key);
+    }
     return OK;
 }
+
+/* ---- saving ---- */
+
+fault session_save(struct veche_run *r)
+{
+    struct inventory v = {0};
+    struct metadata *metadata;
+    size_t n;
+    TRY(local_settle(r->world));
+    TRY(take_inventory(r, &v));
+    for (size_t i = 0; i < v.n_pieces; i++)
+        TRY(r->engine->ops->read(r->engine, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+    TRY(print_metadata(r, &metadata, &n));
+    TRY(run_save(&r->folder, session_rounds(r), v.tensors, v.n_tensors, metadata, n));
+    r->saved = local_steps(r->world);
+    session_tell(r, VECHE_CHECKPOINT, r->folder.path);
+    return OK;
+}
+
+/* The network alone, for other programs: of the one agent, or the mean of all. */
+fault session_save_model(struct veche_run *r)
+{
+    size_t n_rows = r->engine->setup.n_replicas + r->engine->setup.n_spare;
+    bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
+    if (!needed)
+        return OUT_OF_MEMORY;
+    needed[ROW_PARAMS * n_rows] = needed[ROW_STATS * n_rows] = true;
+    struct inventory v = {0};
+    fault f = list_needed(r, &v, needed, n_rows);
+    free(needed);
+    TRY(f);
+    size_t source = r->n_agents > 1 ? local_mean_row(r->n_agents) : 0;
+    for (size_t i = 0; i < v.n_pieces; i++)
+        TRY(r->engine->ops->read(r->engine, v.pieces[i].row, source, v.pieces[i].floats));
+    for (size_t i = 0; i < v.n_tensors; i++)
+        v.tensors[i].name += strlen("agent0.");
+    char path[RUN_PATH + 32];
+    struct metadata metadata[] = {{"format", "pt"},
+                                  {"veche", veche_version()},
+                                  {"model", r->graph->name},
+                                  {"name", r->experiment->name}};
+    snprintf(path, sizeof path, "%s/model.safetensors", r->folder.path);
+    return tensors_write(path, v.tensors, v.n_tensors, metadata, sizeof metadata / sizeof *metadata);
+}
+
+/* ---- restoring ---- */
 
 static fault take_tensor(const struct veche_run *r, const struct tensors *t, const struct named_floats *want)
 {
@@ -233,19 +298,24 @@ static fault take_tensor(const struct veche_run *r, const struct tensors *t, con
 
 static fault take_all(struct veche_run *r, const struct tensors *t)
 {
-    struct named_floats *tensors;
-    size_t n;
+    struct inventory v = {0};
     const char *format = tensors_metadata(t, "format");
+    uint64_t step;
     if (!format || strcmp(format, FORMAT) != 0)
         return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is '%s' and not '%s'", r->folder.path,
                     format ? format : "of no stated format", FORMAT);
-    TRY(read_numbers(r, t));
-    TRY(make_image(r));
-    TRY(name_all(r, &tensors, &n));
-    for (size_t i = 0; i < n; i++)
-        TRY(take_tensor(r, t, &tensors[i]));
-    for (size_t i = 0; i < r->n_agents; i++)
-        TRY(move_rows(r, i, write_row));
+    TRY(read_numbers(r, t, &step));
+    TRY(local_replay(r->world, step));
+    if (local_steps(r->world) != step)
+        return FAIL(FAULT_CHECKPOINT,
+                    "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
+                    r->folder.path, (unsigned long long)step);
+    TRY(take_inventory(r, &v));
+    for (size_t i = 0; i < v.n_tensors; i++)
+        TRY(take_tensor(r, t, &v.tensors[i]));
+    for (size_t i = 0; i < v.n_pieces; i++)
+        TRY(r->engine->ops->write(r->engine, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+    r->saved = step;
     return OK;
 }
 
@@ -257,12 +327,11 @@ fault session_restore(struct veche_run *r)
     fault f = take_all(r, &t);
     tensors_release(&t);
     TRY(f);
-    r->saved = r->agents[0].k;
-    TRY(run_rewind_events(&r->folder, r->agents[0].k));
+    TRY(run_rewind_events(&r->folder, r->saved));
     if (passed_over[0]) {
         char text[RUN_PATH + 64];
-        snprintf(text, sizeof text, "%s is not whole; going back to round %llu", passed_over,
-                 (unsigned long long)r->saved);
+        snprintf(text, sizeof text, "%s; going back to round %llu", passed_over,
+                 (unsigned long long)session_rounds(r));
         session_tell(r, VECHE_NOTICE, text);
     }
     return OK;

@@ -7,24 +7,51 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "experiment/machines.h"
 
 fault session_check(const struct experiment *e)
 {
-    int64_t most = strategy_row(e)->most_agents;
-    if (most && e->agents > most)
+    const struct strategy_row *row = strategy_row(e);
+    if (row->most_agents && e->agents > row->most_agents)
         return fail_at(e->strategy.place, "strategy.kind: '%s' is for %lld agent%s, and agents is %lld",
-                       e->strategy.kind->name, (long long)most, most == 1 ? "" : "s", (long long)e->agents);
+                       e->strategy.kind->name, (long long)row->most_agents, row->most_agents == 1 ? "" : "s",
+                       (long long)e->agents);
+    if (row->needs_topology && e->agents > 1 && !e->topology.graph)
+        return fail_at(
+            e->strategy.place,
+            "strategy.kind: '%s' needs to know who is whose neighbour: write topology, for example "
+            "'topology: cycle:%lld'",
+            e->strategy.kind->name, (long long)e->agents);
+    if (row->check)
+        TRY(row->check(e, (size_t)e->agents));
+    TRY(split_check(&e->data, (size_t)e->agents));
     return optim_check(&e->optim);
+}
+
+static fault open_topology(struct veche_run *r)
+{
+    const struct topology_settings *t = &r->experiment->topology;
+    if (!t->graph)
+        return OK;
+    TRY(topology_make(t->graph, (uint64_t)r->experiment->train.seed, t->place, &r->topology));
+    if (r->topology->n != (size_t)r->experiment->agents)
+        return fail_at(t->place, "topology.graph: '%s' has %zu vertices, and agents is %lld", t->graph,
+                       r->topology->n, (long long)r->experiment->agents);
+    enum weights_kind kind =
+        t->weights == WEIGHTS_AUTO ? weights_usual(r->topology) : (enum weights_kind)t->weights;
+    return weights_make(r->topology, kind, &r->weights);
 }
 
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
+    size_t agents = (size_t)e->agents;
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
         .test = &r->dataset->test,
-        .n_replicas = (size_t)e->agents,
+        .n_replicas = agents,
+        .n_spare = local_spare_rows(agents, r->topology ? r->topology->n_edges : 0),
         .batch = (size_t)e->data.batch,
         .precision = (enum precision)e->engine.precision,
         .threads = (int)e->engine.threads,
@@ -53,46 +80,63 @@ static fault start_replicas(struct veche_run *r)
     return f;
 }
 
-static fault round_ended(void *watcher, struct agent *a);
+/* An epoch is one pass of an agent over its own share, the longest one. */
+static size_t longest_share(const struct split *s)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < s->n_agents; i++)
+        if (s->first[i + 1] - s->first[i] > longest)
+            longest = s->first[i + 1] - s->first[i];
+    return longest;
+}
 
 static fault open_agents(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t n = r->dataset->train.n, agents = (size_t)e->agents;
-    r->share = malloc(n * sizeof *r->share);
+    size_t agents = (size_t)e->agents;
     r->agents = calloc(agents, sizeof *r->agents);
     r->scores = calloc(agents, sizeof *r->scores);
-    if (!r->share || !r->agents || !r->scores)
+    r->speeds = calloc(agents, sizeof *r->speeds);
+    if (!r->agents || !r->scores || !r->speeds)
         return OUT_OF_MEMORY;
-    for (size_t i = 0; i < n; i++)
-        r->share[i] = (uint32_t)i;
+    machine_speeds(&e->machines, (uint64_t)e->train.seed, agents, r->speeds);
+    TRY(split_make(&e->data, &r->dataset->train, agents, r->speeds, (uint64_t)e->train.seed, &r->split));
+    double per_epoch = (double)longest_share(&r->split) / (double)e->data.batch;
     r->stage = (struct stage){
-        .engine = r->engine,
-        .optim = &e->optim,
+        .experiment = e,
+        .topology = r->topology,
+        .weights = &r->weights,
         .seed = (uint64_t)e->train.seed,
-        .n_agents = e->agents,
+        .n_agents = agents,
         .epochs = e->train.epochs,
-        .stop = &r->stop,
-        .round_ended = round_ended,
-        .watcher = r,
+        .rounds_per_epoch = per_epoch,
+        .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
+        .asynchronous = strategy_row(e)->asynchronous,
     };
-    for (; r->n_agents < agents; r->n_agents++)
-        TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, e, r->share, n));
-    r->stage.rounds = feed_rounds(&r->agents[0].feed, e->train.epochs);
-    r->stage.rounds_per_epoch = (double)n / (double)e->data.batch;
+    for (; r->n_agents < agents; r->n_agents++) {
+        const size_t *first = r->split.first + r->n_agents;
+        TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, r->split.samples + first[0],
+                       first[1] - first[0]));
+    }
     return OK;
 }
+
+static fault moment(void *ctx);
+static void note(void *ctx, double now_s, size_t agent, const char *kind, const char *text);
 
 static fault open_parts(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
     TRY(session_check(e));
+    TRY(open_topology(r));
     TRY(dataset_open(&e->data, (uint64_t)e->train.seed, &r->dataset));
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));
     TRY(open_engine(r));
     TRY(open_agents(r));
-    return start_replicas(r);
+    TRY(start_replicas(r));
+    return local_open(&r->stage, r->agents, r->engine, r->speeds, (struct watcher){r, moment, note},
+                      &r->world);
 }
 
 fault session_open(struct experiment *e, const veche_options *options, struct veche_run **out)
@@ -103,11 +147,11 @@ fault session_open(struct experiment *e, const veche_options *options, struct ve
         return OUT_OF_MEMORY;
     }
     r->experiment = e;
-    r->folder.lock = -1;
+    r->folder.lock = r->folder.events = -1;
     if (options)
         r->options = *options;
     r->evaluated = r->saved = NOT_YET;
-    r->best_accuracy = NAN;
+    r->best_accuracy = r->averaged_accuracy = r->averaged_loss = NAN;
     snprintf(r->status, sizeof r->status, "started");
     fault f = open_parts(r);
     if (f) {
@@ -123,17 +167,22 @@ void session_close(struct veche_run *r)
     if (!r)
         return;
     run_close(&r->folder);
+    local_close(r->world);
     for (size_t i = 0; i < r->n_agents; i++)
         agent_release(&r->agents[i]);
     engine_close(r->engine);
     graph_free(r->graph);
     dataset_close(r->dataset);
+    split_release(&r->split);
+    weights_release(&r->weights);
+    if (r->topology)
+        topology_free(r->topology);
     experiment_free(r->experiment);
     block_close(&r->image);
     arena_release(&r->arena);
     free(r->agents);
     free(r->scores);
-    free(r->share);
+    free(r->speeds);
     free(r);
 }
 
@@ -142,19 +191,14 @@ double session_seconds(const struct veche_run *r)
     return r->earlier_s + (r->began_s > 0 ? clock_now_s() - r->began_s : 0);
 }
 
-bool is_due(const struct every *every, const struct feed *feed, uint64_t k)
+double session_epochs(const struct veche_run *r)
 {
-    switch (every->unit) {
-    case EVERY_ROUNDS:
-        return k % (uint64_t)every->count == 0;
-    case EVERY_EPOCHS: {
-        double hair = 1e-9; /* so that the end of an epoch is not missed by a rounding */
-        return floor(feed_epochs(feed, k) / every->count + hair) >
-               floor(feed_epochs(feed, k - 1) / every->count + hair);
-    }
-    default:
-        return false;
-    }
+    return (double)r->stage.ended / (double)r->stage.n_agents / r->stage.rounds_per_epoch;
+}
+
+uint64_t session_rounds(const struct veche_run *r)
+{
+    return r->stage.ended / r->stage.n_agents;
 }
 
 static void keep_pace(struct veche_run *r)
@@ -162,66 +206,120 @@ static void keep_pace(struct veche_run *r)
     double now = clock_now_s(), passed = now - r->pace.at_s;
     if (passed < 0.5)
         return;
-    r->pace.rate = (double)(r->samples - r->pace.samples) / passed;
+    r->pace.rate = (double)(r->stage.samples - r->pace.samples) / passed;
     r->pace.at_s = now;
-    r->pace.samples = r->samples;
+    r->pace.samples = r->stage.samples;
+}
+
+/* The mean over the agents of what they learnt since the last evaluation. */
+static void mean_tally(const struct veche_run *r, double *loss, double *accuracy)
+{
+    struct tally sum = {0};
+    for (size_t i = 0; i < r->n_agents; i++) {
+        const struct tally *t = &r->agents[i].tally;
+        sum.loss += t->loss;
+        sum.hits += t->hits;
+        sum.samples += t->samples;
+        sum.lessons += t->lessons;
+    }
+    *loss = sum.lessons ? sum.loss / (double)sum.lessons : NAN;
+    *accuracy = sum.samples ? 100 * (double)sum.hits / (double)sum.samples : NAN;
 }
 
 void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
 {
     if (!r->options.watch)
         return;
-    const struct agent *a = &r->agents[0];
-    double lessons = a->tally.lessons ? (double)a->tally.lessons : NAN;
-    double seen = a->tally.samples ? (double)a->tally.samples : NAN;
     bool evaluated = r->evaluated != NOT_YET;
+    size_t n = r->n_agents;
     veche_event event = {
         .kind = kind,
-        .round = a->k,
+        .round = session_rounds(r),
         .rounds = r->stage.rounds,
-        .epoch = feed_epochs(&a->feed, a->k),
+        .epoch = session_epochs(r),
         .epochs = r->stage.epochs,
         .real_s = session_seconds(r),
+        .virtual_s = local_now_s(r->world),
         .images_per_s = r->pace.rate,
-        .lr = a->lr,
-        .train_loss = kind == VECHE_EVALUATION ? r->scores[0].train_loss : a->tally.loss / lessons,
-        .train_accuracy =
-            kind == VECHE_EVALUATION ? r->scores[0].train_accuracy : 100 * (double)a->tally.hits / seen,
-        .loss = evaluated ? r->scores[0].loss : NAN,
-        .accuracy = evaluated ? r->scores[0].accuracy : NAN,
+        .lr = r->agents[0].lr,
+        .loss = evaluated ? spread_of_scores(r->scores, n, offsetof(struct score, loss)).mean : NAN,
+        .accuracy = evaluated ? spread_of_scores(r->scores, n, offsetof(struct score, accuracy)).mean : NAN,
+        .agents = n,
+        .disagreement = r->disagreement.l2,
         .text = text,
     };
+    if (kind == VECHE_EVALUATION) {
+        event.train_loss = spread_of_scores(r->scores, n, offsetof(struct score, train_loss)).mean;
+        event.train_accuracy = spread_of_scores(r->scores, n, offsetof(struct score, train_accuracy)).mean;
+    } else {
+        mean_tally(r, &event.train_loss, &event.train_accuracy);
+    }
     r->options.watch(r->options.ctx, &event);
 }
 
-static fault round_ended(void *watcher, struct agent *a)
+/* Whether a multiple of `every` lies between what was seen at the last moment and now. */
+static bool is_due(const struct veche_run *r, const struct every *every)
 {
-    struct veche_run *r = watcher;
+    double hair = 1e-9; /* so that the end of an epoch is not missed by a rounding */
+    switch (every->unit) {
+    case EVERY_ROUNDS:
+        return floor((double)session_rounds(r) / every->count) > floor(r->seen_rounds / every->count);
+    case EVERY_EPOCHS:
+        return floor(session_epochs(r) / every->count + hair) > floor(r->seen_epochs / every->count + hair);
+    default:
+        return false;
+    }
+}
+
+/* The world has nothing more to do at this moment of its clock. */
+static fault moment(void *ctx)
+{
+    struct veche_run *r = ctx;
     const struct train_settings *t = &r->experiment->train;
-    r->samples += a->feed.batch;
-    keep_pace(r);
-    session_tell(r, VECHE_PROGRESS, NULL);
-    bool last = a->k == r->stage.rounds;
-    if (last || is_due(&t->evaluate_every, &a->feed, a->k))
+    bool advanced = (double)session_rounds(r) > r->seen_rounds;
+    bool evaluate = is_due(r, &t->evaluate_every), save = is_due(r, &t->checkpoint_every);
+    r->seen_epochs = session_epochs(r);
+    r->seen_rounds = (double)session_rounds(r);
+    if (local_is_replaying(r->world))
+        return OK;
+    if (advanced) {
+        keep_pace(r);
+        session_tell(r, VECHE_PROGRESS, NULL);
+    }
+    if (evaluate)
         TRY(session_evaluate(r));
-    if (last || is_due(&t->checkpoint_every, &a->feed, a->k))
+    if (save)
         TRY(session_save(r));
-    return OK;
+    return atomic_load_explicit(&r->stop, memory_order_relaxed) ? FAIL(FAULT_STOPPED, "stopped") : OK;
+}
+
+static void note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
+{
+    struct veche_run *r = ctx;
+    r->notes++;
+    fault_drop(run_record_note(&r->folder, local_steps(r->world), now_s, session_seconds(r), (int64_t)agent,
+                               kind, text));
+    session_tell(r, VECHE_NOTICE, text);
 }
 
 /* Saves what was learnt when somebody asked to stop, and says how to go on. */
 static fault stop_here(struct veche_run *r)
 {
     snprintf(r->status, sizeof r->status, "stopped");
-    if (r->saved != r->agents[0].k)
+    if (r->saved != local_steps(r->world))
         TRY(session_save(r));
     return FAIL(FAULT_STOPPED, "stopped on request after round %llu of %llu; go on with: veche resume %s",
-                (unsigned long long)r->agents[0].k, (unsigned long long)r->stage.rounds, r->folder.path);
+                (unsigned long long)session_rounds(r), (unsigned long long)r->stage.rounds, r->folder.path);
 }
 
 static fault finish(struct veche_run *r)
 {
     struct summary s;
+    session_tell(r, VECHE_PROGRESS, NULL);
+    if (r->evaluated != r->stage.ended)
+        TRY(session_evaluate(r));
+    if (r->saved != local_steps(r->world))
+        TRY(session_save(r));
     snprintf(r->status, sizeof r->status, "done");
     TRY(session_save_model(r));
     TRY(session_summary(r, &s));
@@ -232,20 +330,25 @@ static fault play(struct veche_run *r)
 {
     if (r->saved == NOT_YET && r->experiment->train.checkpoint_every.unit != EVERY_NEVER)
         TRY(session_save(r));
-    TRY(strategy_row(r->experiment)->run(&r->agents[0]));
-    return r->agents[0].k < r->stage.rounds ? stop_here(r) : finish(r);
+    fault f = local_play(r->world);
+    if (!f)
+        return finish(r);
+    if (fault_kind_of(f) != FAULT_STOPPED)
+        return f;
+    fault_drop(f);
+    return stop_here(r);
 }
 
 fault session_go(struct veche_run *r)
 {
     r->began_s = r->pace.at_s = clock_now_s();
-    r->pace.samples = r->samples;
+    r->pace.samples = r->stage.samples;
     fault f = play(r);
     r->earlier_s = session_seconds(r);
     r->began_s = 0;
     if (f && fault_kind_of(f) != FAULT_STOPPED) {
         snprintf(r->status, sizeof r->status, "failed");
-        fault_drop(run_record_fault(&r->folder, r->agents[0].k, r->earlier_s,
+        fault_drop(run_record_fault(&r->folder, local_steps(r->world), r->earlier_s,
                                     fault_kind_help(fault_kind_of(f)), fault_text(f)));
     }
     return f;

@@ -1,7 +1,7 @@
 /* session.h - one run alive: everything an experiment named, opened.
  *
- *   open (data -> network -> engine -> agents) -> go (the strategy, round by round) -> finish (summary,
- * model) | each round: progress; when due: evaluate, save
+ *   open (data -> network -> engine -> agents -> world) -> go (the world's turns) -> finish (summary, model)
+ *                                                          | each moment: progress; when due: evaluate, save
  */
 #ifndef VECHE_API_SESSION_H
 #define VECHE_API_SESSION_H
@@ -14,27 +14,37 @@
 #include "graph/graph.h"
 #include "record/run.h"
 #include "strategy/agent.h"
+#include "topology/topology.h"
 #include "veche.h"
+#include "world/local/local.h"
 
 struct veche_run {
-    struct experiment *experiment; /* owned */
-    struct dataset *dataset;       /* owned */
-    struct graph *graph;           /* owned */
-    struct engine *engine;         /* owned */
-    struct run_folder folder;      /* owned */
+    struct experiment *experiment; /* owned, as all pointers below */
+    struct dataset *dataset;
+    struct graph *graph;
+    struct topology *topology; /* NULL: none was written */
+    struct weights weights;
+    struct split split;
+    struct engine *engine;
+    struct run_folder folder;
     struct stage stage;
-    struct agent *agents; /* owned */
-    size_t n_agents;      /* agents that were initialised */
-    uint32_t *share;      /* owned: the samples, as agents share them */
-    struct score *scores; /* owned: of the last evaluation, one per agent */
-    struct block image;   /* owned: where rows are gathered to be saved or restored */
-    struct arena arena;   /* owned: names of saved tensors */
+    struct agent *agents;
+    size_t n_agents; /* agents that were initialised */
+    struct local *world;
+    double *speeds;
+    struct score *scores; /* of the last evaluation, one per agent */
+    double averaged_loss, averaged_accuracy;
+    struct disagreement disagreement;
+    struct block image; /* where rows are gathered to be saved or restored */
+    struct arena arena; /* names of saved tensors */
     veche_options options;
     atomic_bool stop;
 
     double began_s, earlier_s; /* the clock when this process began; seconds of earlier ones */
-    uint64_t samples;          /* learnt by all agents together */
-    uint64_t evaluated, saved; /* rounds; NOT_YET before the first */
+    double seen_epochs,
+        seen_rounds;           /* of the group, at the moment before this one: what falls between is due */
+    uint64_t evaluated, saved; /* the group's rounds then; NOT_YET before the first */
+    uint64_t notes;
     double best_accuracy;
     struct pace { /* samples lately, for the rate that people see */
         double at_s;
@@ -57,7 +67,11 @@ fault session_go(struct veche_run *r);
 double session_seconds(const struct veche_run *r);
 void session_tell(struct veche_run *r, veche_event_kind kind, const char *text);
 
-/* examine.c: all agents on the test samples; one event, one line in the records. */
+/* Of the group: rounds of all agents over their number, and the passes through the longest share they make up. */
+double session_epochs(const struct veche_run *r);
+uint64_t session_rounds(const struct veche_run *r);
+
+/* examine.c: all agents, and their mean, on the test samples; one event, one line in the records. */
 fault session_evaluate(struct veche_run *r);
 fault session_summary(const struct veche_run *r, struct summary *out);
 
@@ -65,8 +79,5 @@ fault session_summary(const struct veche_run *r, struct summary *out);
 fault session_save(struct veche_run *r);
 fault session_restore(struct veche_run *r);
 fault session_save_model(struct veche_run *r);
-
-/* Whether something that happens `every` so often is due after k rounds. */
-bool is_due(const struct every *every, const struct feed *feed, uint64_t k);
 
 #endif

@@ -19,6 +19,7 @@
     X(FAULT_NUMBER, "a number is not finite")                                                                \
     X(FAULT_PEER, "another agent is gone")                                                                   \
     X(FAULT_TIMEOUT, "a peer did not answer in time")                                                        \
+    X(FAULT_CRASH, "the agent's own machine is down")                                                        \
     X(FAULT_STOPPED, "stopped on request")
 
 enum fault_kind {

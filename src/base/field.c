@@ -22,6 +22,7 @@
 #define DIGITS "0123456789"
 
 enum { REAL_TEXT = 40, MOST_SIGNIFICANT = 17 };
+static const int64_t MOST_WHOLE = 1000000000000000;
 static const double MOST_EVERY = 1e9; /* far beyond any run; keeps later sums of rounds whole */
 
 static void *member_of(const struct field *row, void *settings)
@@ -246,16 +247,47 @@ static fault read_every(const struct field *row, const char *text, struct every 
     return OK;
 }
 
-fault field_read_list(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
-                      void *settings)
+/* A whole number that a double holds exactly and that is printed without an exponent. */
+static fault read_whole(const struct field *row, const char *text, double *out)
+{
+    int64_t value = 0;
+    TRY(parse_int(text, &value));
+    if (value >= MOST_WHOLE || value <= -MOST_WHOLE)
+        return FAIL(FAULT_EXPERIMENT, "%s is too large a number for a list", text_shown(text).text);
+    TRY(check_range(row, (double)value, text));
+    *out = (double)value;
+    return OK;
+}
+
+static fault read_reals(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
+                        struct reals *out)
 {
     double *at = n > 0 ? ARENA_NEW(arena, double, n) : NULL;
     if (n > 0 && !at)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++)
-        TRY(read_real(row, texts[i], &at[i]));
-    *(struct reals *)member_of(row, settings) = (struct reals){at, n};
+        TRY(row->whole ? read_whole(row, texts[i], &at[i]) : read_real(row, texts[i], &at[i]));
+    *out = (struct reals){at, n};
     return OK;
+}
+
+static fault read_texts(const char *const *texts, size_t n, struct arena *arena, struct texts *out)
+{
+    const char **at = n > 0 ? ARENA_NEW(arena, const char *, n) : NULL;
+    if (n > 0 && !at)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        TRY(read_text(texts[i], arena, &at[i]));
+    *out = (struct texts){at, n};
+    return OK;
+}
+
+fault field_read_list(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
+                      void *settings)
+{
+    void *member = member_of(row, settings);
+    return row->kind == FIELD_TEXTS ? read_texts(texts, n, arena, member)
+                                    : read_reals(row, texts, n, arena, member);
 }
 
 /* "[1, 2]" as the defaults in a table are written; a file's lists come as nodes, through field_read_list. */
@@ -296,6 +328,8 @@ fault field_read(const struct field *row, const char *text, struct arena *arena,
         return read_every(row, text, member);
     case FIELD_REALS:
         return read_written_list(row, text, arena, settings);
+    case FIELD_TEXTS:
+        return field_read_list(row, &text, 1, arena, settings);
     }
     return FAIL(FAULT_USAGE, "the setting '%s' is of no known kind", row->name);
 }
@@ -391,6 +425,26 @@ static const char *print_reals(const struct reals *reals, struct arena *arena)
     return text;
 }
 
+static const char *print_texts(const struct texts *texts, struct arena *arena)
+{
+    const char **words = ARENA_NEW(arena, const char *, texts->n + 1);
+    size_t n = sizeof "[]";
+    for (size_t i = 0; words && i < texts->n; i++) {
+        words[i] = field_print_text(texts->at[i], arena);
+        if (!words[i])
+            return NULL;
+        n += strlen(words[i]) + 2;
+    }
+    char *text = words ? arena_take(arena, n) : NULL, *t = text;
+    if (!text)
+        return NULL;
+    *t++ = '[';
+    for (size_t i = 0; i < texts->n; i++)
+        t = stpcpy(stpcpy(t, i ? ", " : ""), words[i]);
+    memcpy(t, "]", 2);
+    return text;
+}
+
 const char *field_print(const struct field *row, const void *settings, struct arena *arena)
 {
     const void *member = member_in(row, settings);
@@ -411,6 +465,8 @@ const char *field_print(const struct field *row, const void *settings, struct ar
         return print_every(member, arena);
     case FIELD_REALS:
         return print_reals(member, arena);
+    case FIELD_TEXTS:
+        return print_texts(member, arena);
     }
     return NULL;
 }
@@ -435,6 +491,8 @@ bool field_is_unset(const struct field *row, const void *settings)
         return ((const struct every *)member)->unit == EVERY_NEVER;
     case FIELD_REALS:
         return ((const struct reals *)member)->n == 0;
+    case FIELD_TEXTS:
+        return ((const struct texts *)member)->n == 0;
     }
     return false;
 }
@@ -445,7 +503,7 @@ const char *field_kind_name(enum field_kind k)
         [FIELD_INT] = "a whole number",        [FIELD_REAL] = "a number",
         [FIELD_FLAG] = "true or false",        [FIELD_TEXT] = "a text",
         [FIELD_CHOICE] = "one of a few words", [FIELD_EVERY] = "a time such as '1 epoch'",
-        [FIELD_REALS] = "a list of numbers",
+        [FIELD_REALS] = "a list of numbers",   [FIELD_TEXTS] = "a list of texts",
     };
     return names[k];
 }

@@ -21,6 +21,7 @@ enum field_kind {
     FIELD_CHOICE, /* int: the index of the word in `choices`                               */
     FIELD_EVERY,  /* struct every: "1 epoch", "0.5 epochs", "100 rounds", "never"          */
     FIELD_REALS,  /* struct reals: a list of numbers; one number is a list of one          */
+    FIELD_TEXTS,  /* struct texts: a list of texts; one text is a list of one              */
 };
 
 enum every_unit { EVERY_NEVER, EVERY_EPOCHS, EVERY_ROUNDS };
@@ -35,6 +36,11 @@ struct reals {
     size_t n;
 };
 
+struct texts {
+    const char *const *at; /* likewise */
+    size_t n;
+};
+
 struct field {
     const char *name;
     enum field_kind kind;
@@ -43,16 +49,17 @@ struct field {
     bool optional;              /* with a NULL fallback: may be left out, the member stays zero  */
     double min, max;            /* INT, REAL, REALS, EVERY's count; both 0: any; max not above min: no most */
     bool above_min;             /* min itself is not allowed                                     */
+    bool whole;                 /* REALS: whole numbers only                                     */
     const char *const *choices; /* CHOICE: NULL-terminated                                       */
     const char *help;           /* one line, without a full stop                                 */
 };
 
-/* Reads one scalar (for REALS: one number, or all of them as "[1, 2]"). The fault's sentence says what was wrong with
+/* Reads one scalar (for REALS: one number, or all of them as "[1, 2]"; for TEXTS: one text). The fault's sentence says what was wrong with
  * the value and what is allowed, but not where: "'nan' is not a finite number", "12 is above the most allowed, 1".
  * Nothing is written on a fault. Numbers are plain decimal in every locale: no hexadecimal, no leading zeros. */
 fault field_read(const struct field *row, const char *text, struct arena *arena, void *settings);
 
-/* REALS: reads n texts into the member. */
+/* REALS and TEXTS: reads n texts into the member. */
 fault field_read_list(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
                       void *settings);
 

@@ -1,9 +1,9 @@
 /* pool.c - one job at a time over threads that spin briefly, then sleep on a futex.
  *
- *   pool_run:  write the job -> set the lanes to (generation, first piece) -> publish the generation -> work -> wait
+ *   pool_run:  write the job -> set the lanes to (generation, pieces left) -> publish the generation -> work -> wait
  *   worker:    see a generation -> read the job -> claim pieces from its lane, then from the others -> wait
  *
- * A lane is claimed by compare-and-swap on (generation, next piece) in one word, so a worker that slept through a
+ * A piece is claimed by compare-and-swap on (generation, pieces left) in one word, so a worker that slept through a
  * whole job finds the generation moved on and claims nothing: nobody has to wait for it.
  */
 #include "base/pool.h"
@@ -25,7 +25,7 @@
 enum { CACHE_LINE = 64, SPINS = 1500, MOST_WORKERS = 1024 };
 
 struct lane {
-    _Alignas(CACHE_LINE) _Atomic uint64_t ticket; /* generation << 32 | next piece */
+    _Alignas(CACHE_LINE) _Atomic uint64_t ticket; /* generation << 32 | pieces left */
 };
 
 struct pool {
@@ -74,23 +74,29 @@ int cores_available(void)
     return n > 0 ? (int)n : 1;
 }
 
-/* Runs what is left of one lane; false when the job of this generation is over. */
+/* Where the pieces of a lane begin. */
+static size_t lane_first(const struct pool *p, uint64_t n, int lane)
+{
+    return (size_t)(n * (uint64_t)lane / (uint64_t)p->n_workers);
+}
+
+/* Runs what is left of one lane; false when the job of this generation is over. The job is read only after a piece of it
+ * was claimed: from then on it cannot end, and so not change, before that piece is done. */
 static bool work_on_lane(struct pool *p, int lane, uint32_t generation, int worker)
 {
-    pool_task *task = atomic_load_explicit(&p->task, memory_order_relaxed);
-    void *ctx = atomic_load_explicit(&p->ctx, memory_order_relaxed);
-    uint32_t n = atomic_load_explicit(&p->n, memory_order_relaxed);
-    uint32_t end = (uint32_t)((uint64_t)n * ((uint64_t)lane + 1) / (uint64_t)p->n_workers);
     _Atomic uint64_t *ticket = &p->lanes[lane].ticket;
     uint64_t t = atomic_load_explicit(ticket, memory_order_acquire);
     for (;;) {
         if ((uint32_t)(t >> 32) != generation)
             return false;
-        if ((uint32_t)t >= end)
+        uint32_t left = (uint32_t)t;
+        if (left == 0)
             return true;
-        if (!atomic_compare_exchange_weak_explicit(ticket, &t, t + 1, memory_order_acq_rel, memory_order_acquire))
+        if (!atomic_compare_exchange_weak_explicit(ticket, &t, t - 1, memory_order_acq_rel, memory_order_acquire))
             continue;
-        task(ctx, (uint32_t)t, worker);
+        uint64_t n = atomic_load_explicit(&p->n, memory_order_relaxed);
+        pool_task *task = atomic_load_explicit(&p->task, memory_order_relaxed);
+        task(atomic_load_explicit(&p->ctx, memory_order_relaxed), lane_first(p, n, lane + 1) - left, worker);
         if (atomic_fetch_sub_explicit(&p->undone, 1, memory_order_seq_cst) == 1 &&
             atomic_load_explicit(&p->caller_sleeps, memory_order_seq_cst))
             futex_wake_all(&p->undone);
@@ -169,8 +175,8 @@ void pool_run(struct pool *p, size_t n, pool_task *task, void *ctx)
     atomic_store_explicit(&p->n, (uint32_t)n, memory_order_relaxed);
     atomic_store_explicit(&p->undone, (uint32_t)n, memory_order_relaxed);
     for (int i = 0; i < p->n_workers; i++) {
-        uint64_t first = (uint64_t)n * (uint64_t)i / (uint64_t)p->n_workers;
-        atomic_store_explicit(&p->lanes[i].ticket, (uint64_t)generation << 32 | first, memory_order_release);
+        uint64_t left = lane_first(p, n, i + 1) - lane_first(p, n, i);
+        atomic_store_explicit(&p->lanes[i].ticket, (uint64_t)generation << 32 | left, memory_order_release);
     }
     publish(p, generation);
     work(p, generation, 0);

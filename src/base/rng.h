@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 /* Adding a purpose at the end keeps all older streams as they are. */
-enum rng_purpose { RNG_INIT, RNG_ORDER, RNG_AUGMENT, RNG_DROPOUT, RNG_SPLIT, RNG_SYNTHETIC, RNG_LIMIT, RNG_TEST };
+enum rng_purpose { RNG_INIT, RNG_ORDER, RNG_AUGMENT, RNG_DROPOUT, RNG_SPLIT, RNG_SYNTHETIC, RNG_LIMIT, RNG_TEST,
+                   RNG_TOPOLOGY, RNG_SPEED, RNG_STRAGGLER, RNG_EVENTS, RNG_PARTNER };
 
 struct rng {
     uint64_t s[4];

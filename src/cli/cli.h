@@ -9,7 +9,9 @@ int cli_run(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_data(int argc, char **argv);
+int cli_topology(int argc, char **argv);
 int cli_resume(int argc, char **argv);
+int cli_report(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 
 /* Tells a fault on stderr, frees it, and gives the exit code for it. */

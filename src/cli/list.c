@@ -20,8 +20,9 @@ int cli_list(int argc, char **argv)
                                        take_word,
                                        "[CATEGORY]",
                                        "Lists the names one may write in an experiment, with their settings. "
-                                       "Categories: sets, models, layers, "
-                                       "optimisers, schedules, strategies, engines, worlds, settings.",
+                                       "Categories: sets, splits, models, "
+                                       "layers, optimisers, schedules, topologies, strategies, engines, "
+                                       "worlds, speeds, stragglers, settings.",
                                        NULL,
                                        NULL,
                                        NULL};

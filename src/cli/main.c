@@ -13,8 +13,11 @@ static const struct command {
     {"check", "FILE [key=value ...]", "check and print the resolved experiment, run nothing", cli_check},
     {"list", "[CATEGORY]", "all names one may write, with their settings", cli_list},
     {"data", "list | get NAME | verify NAME", "data sets: what is here, fetch, verify", cli_data},
+    {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing",
+     cli_topology},
     {"resume", "RUN", "go on from the last checkpoint", cli_resume},
-    {"bench", "engine [key=value ...]", "figures as JSON", cli_bench},
+    {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
+    {"bench", "engine|local|mix [key=value ...]", "figures as JSON", cli_bench},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -23,7 +26,7 @@ static void print_help(FILE *out)
 {
     fputs("veche - trains one network on many machines, by any method\n\n", out);
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  veche %-7s %-32s %s\n", commands[i].name, commands[i].words, commands[i].help);
+        fprintf(out, "  veche %-8s %-32s %s\n", commands[i].name, commands[i].words, commands[i].help);
     fputs("\n`veche COMMAND --help` tells more. Exit codes: 0 done, 1 a fault, 2 wrong usage.\n", out);
 }
 

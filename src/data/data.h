@@ -24,16 +24,23 @@ struct samples {
     const uint8_t *pixels;   /* [n][c][h][w], borrowed from the dataset */
     const uint16_t *labels;  /* [n], each < classes */
     float mean[MOST_CHANNELS], deviation[MOST_CHANNELS]; /* x = (byte / 255 - mean) / deviation */
+    /* Training samples of the split `files`, else NULL: those of agent i are [file_first[i], file_first[i + 1]).
+     * Borrowed from the dataset. */
+    const size_t *file_first;
 };
 
 struct dataset {
     struct samples train, test;
     struct block memory; /* owned: pixels and labels of both */
+    size_t *file_first;  /* owned, or NULL                   */
 };
 
 /* Opens the set an experiment asks for, with its normalisation and limits. Missing files are a fault that says which
  * command fetches them. */
 fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out);
+/* The same for a process that hosts one agent: with the split `files` only that agent's training file is opened, and
+ * the others' shares are empty. With any other split, or with only_agent == -1, it is dataset_open. */
+fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int64_t only_agent, struct dataset **out);
 void dataset_close(struct dataset *d);
 
 struct sample_shape {
@@ -42,6 +49,26 @@ struct sample_shape {
 
 /* What samples of the set look like; the files of fashion-mnist and the CIFAR sets need not be here for that. */
 fault dataset_shape(const struct data_settings *settings, struct sample_shape *out);
+
+/* Who learns from which training samples: agent i from samples[first[i]] .. samples[first[i + 1] - 1], in rising order.
+ * Shares cover the set and never overlap, except those of `replacement`; each has one sample or more, except those of
+ * other agents' files after dataset_open_for. */
+struct split {
+    uint32_t *samples; /* owned: indices into the training samples */
+    size_t *first;     /* owned: [n_agents + 1]                    */
+    size_t n_agents;
+};
+
+/* What can be known to be wrong with data.split before the data are opened: the length of its lists, say. */
+fault split_check(const struct data_settings *d, size_t n_agents);
+
+/* `speeds` of all agents are read by `proportional` only, and may be NULL for any other kind. Follows from the seed. */
+fault split_make(const struct data_settings *d, const struct samples *train, size_t n_agents,
+                 const double *speeds, uint64_t seed, struct split *out);
+void split_release(struct split *s);
+
+/* The splits one may name (KIND_SPLIT). */
+extern const struct kinds split_kinds;
 
 /* The data sets one may name (KIND_SET). */
 extern const struct kinds data_set_kinds;

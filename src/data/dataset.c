@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/sets.h"
+#include "data/split.h"
 
 enum { TRAIN, TEST };
 
@@ -146,16 +146,31 @@ static fault build(const struct data_settings *settings, uint64_t seed, const st
     return f;
 }
 
-fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out)
+fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int64_t only_agent,
+                       struct dataset **out)
 {
     const struct set_row *row = settings->set.kind->row;
     struct loaded l = {0};
-    fault f = row->load(row, settings->set.settings, seed, &l);
+    size_t *file_first = NULL;
+    struct dataset *d = NULL;
+    fault f = split_is_files(settings) ? files_load(settings, only_agent, &l, &file_first)
+                                       : row->load(row, &settings->set, seed, &l);
     if (!f)
-        f = build(settings, seed, &l, out);
+        f = build(settings, seed, &l, &d);
     part_close(&l.train);
     part_close(&l.test);
-    return f;
+    if (f) {
+        free(file_first);
+        return f;
+    }
+    d->train.file_first = d->file_first = file_first;
+    *out = d;
+    return OK;
+}
+
+fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out)
+{
+    return dataset_open_for(settings, seed, -1, out);
 }
 
 void dataset_close(struct dataset *d)
@@ -163,5 +178,6 @@ void dataset_close(struct dataset *d)
     if (!d)
         return;
     block_close(&d->memory);
+    free(d->file_first);
     free(d);
 }

@@ -210,27 +210,27 @@ static fault read_files(const struct known *k, const char *folder, bool check,
 {
     uint64_t done = 0, total = 0;
     for (size_t i = 0; i < k->n_files; i++)
-        total += k->files[i].n;
+        total += train || k->files[i].test ? k->files[i].n : 0;
     for (size_t i = 0; i < k->n_files; i++) {
+        if (!train && !k->files[i].test)
+            continue;
         TRY(progress_tell(progress, "reading", done, total));
         TRY(read_file(k, &k->files[i], folder, check, k->files[i].test ? test : train));
         done += k->files[i].n;
     }
     TRY(progress_tell(progress, "reading", done, total));
-    if (check) {
+    if (check && train)
         TRY(check_counts(k, folder, train, "training"));
-        TRY(check_counts(k, folder, test, "test"));
-    }
-    return OK;
+    return check ? check_counts(k, folder, test, "test") : OK;
 }
 
 fault known_read(const struct known *k, const char *folder, bool check, const struct progress *progress,
                  struct part *train, struct part *test)
 {
     fault f = read_files(k, folder, check, progress, train, test);
-    if (f) {
+    if (f && train)
         part_close(train);
+    if (f)
         part_close(test);
-    }
     return f;
 }

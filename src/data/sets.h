@@ -13,12 +13,18 @@ struct loaded {
 };
 
 struct set_row {
-    fault (*load)(const struct set_row *row, const void *settings, uint64_t seed, struct loaded *out);
+    fault (*load)(const struct set_row *row, const struct choice *set, uint64_t seed, struct loaded *out);
     const struct known *known;     /* NULL: made up, or from files that the settings name */
     const float *mean, *deviation; /* for each channel; NULL: measured on the training samples */
+    /* For agents with files of their own: only the test samples and the classes; one file of training samples (with its
+     * labels where they are apart). NULL for sets that are made up. */
+    fault (*read_test)(const struct set_row *row, const struct choice *set, struct loaded *out);
+    fault (*read_share)(const struct set_row *row, const struct choice *set, const char *file, const char *labels,
+                        struct part *out);
+    bool labels_apart; /* in a file of their own */
 };
 
-/* Settings of the sets that name their files. */
+/* Settings of the sets that name their files; those of the training samples are NULL where each agent has its own. */
 struct idx_settings {
     const char *train_images, *train_labels, *test_images, *test_labels;
     int64_t classes;

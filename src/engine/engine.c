@@ -16,7 +16,7 @@ static const struct kind rows[] = {
     {.name = "null", .help = "computes nothing: to measure everything else", .row = &engine_null},
 };
 
-const struct kinds engine_kinds = {rows, COUNT(rows)};
+const struct kinds engine_kinds = {.rows = rows, .n = COUNT(rows)};
 
 static bool can_be_used(const struct kind *k)
 {

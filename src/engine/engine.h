@@ -22,6 +22,7 @@ struct engine_setup {
     const struct graph *graph;          /* borrowed for the engine's life */
     const struct samples *train, *test; /* borrowed for the engine's life */
     size_t n_replicas;
+    size_t n_spare; /* more rows of parameters, statistics and slots, after the replicas': room for copies under way */
     size_t batch; /* picks in every lesson */
     enum precision precision;
     int threads; /* 0: one for each core */
@@ -37,7 +38,7 @@ struct lesson {
     size_t hits;              /* out: samples whose largest output is the label                  */
 };
 
-/* One replica is examined on samples [first, first + n) of the test set (or the training set), statistics as they
+/* One replica (or spare row, for parameters that nobody owns) is examined on samples [first, first + n) of the test set (or the training set), statistics as they
  * stand, nothing dropped, nothing changed. */
 struct exam {
     size_t replica;
@@ -55,6 +56,18 @@ struct update {
 };
 
 enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, N_ROWS };
+
+/* One row becomes a weighted sum of rows of the same matrix: into = sum of weights[i] * from[i], element by element
+ * and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows. No blend of a call may read
+ * or write a row that another one writes; a blend may read the rows it writes. */
+#define NO_ROW ((size_t)-1)
+struct blend {
+    enum row row;
+    size_t into, also;
+    const size_t *from;
+    const float *weights;
+    size_t n;
+};
 
 struct engine { /* the part all engines share; each embeds it first */
     const struct engine_ops *ops;
@@ -74,8 +87,9 @@ struct engine_ops {
     fault (*learn)(struct engine *e, struct lesson *lessons, size_t n);
     fault (*examine)(struct engine *e, struct exam *exams, size_t n);
     fault (*update)(struct engine *e, const struct update *updates, size_t n);
+    fault (*mix)(struct engine *e, const struct blend *blends, size_t n);
 
-    /* Rows to and from the host. `floats` has row_size floats. */
+    /* Rows, of replicas or spare, to and from the host. `floats` has row_size floats. */
     fault (*read)(struct engine *e, enum row row, size_t replica, float *floats);
     fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
 

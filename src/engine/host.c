@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ROW_ALIGN = 16, SLICE = 16384 }; /* floats */
+enum { ROW_ALIGN = 16, SLICE = 16384, TILE = 1024 }; /* floats */
 
 static fault check_samples(const struct samples *s, const struct graph *g)
 {
@@ -25,19 +25,25 @@ static fault check_samples(const struct samples *s, const struct graph *g)
     return OK;
 }
 
+/* Rows of a matrix: gradients are never copied, so they have no spare ones. */
+static size_t rows_of(const struct engine_setup *s, enum row row)
+{
+    return s->n_replicas + (row == ROW_GRADS ? 0 : s->n_spare);
+}
+
 static fault open_rows(struct host *h)
 {
     const struct engine_setup *s = &h->engine.setup;
     size_t n_floats = 0;
     for (int row = 0; row < N_ROWS; row++) {
         h->stride[row] = round_up(row_size(s, (enum row)row), ROW_ALIGN);
-        n_floats += h->stride[row] * s->n_replicas;
+        n_floats += h->stride[row] * rows_of(s, (enum row)row);
     }
     TRY(block_open(n_floats * sizeof(float), &h->memory));
     float *at = h->memory.bytes;
     for (int row = 0; row < N_ROWS; row++) {
         h->rows[row] = at;
-        at += h->stride[row] * s->n_replicas;
+        at += h->stride[row] * rows_of(s, (enum row)row);
     }
     return OK;
 }
@@ -107,16 +113,64 @@ fault host_update(struct engine *e, const struct update *updates, size_t n)
     return OK;
 }
 
+struct mix_job {
+    const struct host *host;
+    const struct blend *blends;
+    size_t n;
+};
+
+static void blend_tile(const struct host *h, const struct blend *b, size_t first, size_t n)
+{
+    float sum[TILE];
+    const float *x = host_row(h, b->row, b->from[0]) + first;
+    for (size_t i = 0; i < n; i++)
+        sum[i] = b->weights[0] * x[i];
+    for (size_t t = 1; t < b->n; t++) {
+        float w = b->weights[t];
+        x = host_row(h, b->row, b->from[t]) + first;
+        for (size_t i = 0; i < n; i++)
+            sum[i] += w * x[i];
+    }
+    memcpy(host_row(h, b->row, b->into) + first, sum, n * sizeof *sum);
+    if (b->also != NO_ROW)
+        memcpy(host_row(h, b->row, b->also) + first, sum, n * sizeof *sum);
+}
+
+/* The same columns of all blends, so that a row read by many is fetched from memory once. */
+static void mix_tile(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    const struct mix_job *job = ctx;
+    size_t first = piece * TILE;
+    for (size_t i = 0; i < job->n; i++) {
+        size_t size = job->host->stride[job->blends[i].row];
+        if (first < size)
+            blend_tile(job->host, &job->blends[i], first, size - first < TILE ? size - first : TILE);
+    }
+}
+
+fault host_mix(struct engine *e, const struct blend *blends, size_t n)
+{
+    struct host *h = (struct host *)e;
+    struct mix_job job = {h, blends, n};
+    size_t longest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (h->stride[blends[i].row] > longest)
+            longest = h->stride[blends[i].row];
+    pool_run(h->pool, (longest + TILE - 1) / TILE, mix_tile, &job);
+    return OK;
+}
+
 fault host_read(struct engine *e, enum row row, size_t replica, float *floats)
 {
-    assert(replica < e->setup.n_replicas);
+    assert(replica < rows_of(&e->setup, row));
     memcpy(floats, host_row((struct host *)e, row, replica), row_size(&e->setup, row) * sizeof *floats);
     return OK;
 }
 
 fault host_write(struct engine *e, enum row row, size_t replica, const float *floats)
 {
-    assert(replica < e->setup.n_replicas);
+    assert(replica < rows_of(&e->setup, row));
     memcpy(host_row((struct host *)e, row, replica), floats, row_size(&e->setup, row) * sizeof *floats);
     return OK;
 }

@@ -11,7 +11,7 @@ struct host {
     struct engine engine;   /* first: a struct host * is a struct engine * */
     struct pool *pool;      /* owned */
     struct block memory;    /* owned: all rows */
-    float *rows[N_ROWS];    /* [replicas][stride[row]] */
+    float *rows[N_ROWS];    /* [replicas + spare][stride[row]]; gradients of replicas only */
     size_t stride[N_ROWS];  /* floats; a multiple of 16 */
 };
 
@@ -26,6 +26,7 @@ static inline float *host_row(const struct host *h, enum row row, size_t replica
 
 /* Ready-made entries for struct engine_ops. */
 fault host_update(struct engine *e, const struct update *updates, size_t n);
+fault host_mix(struct engine *e, const struct blend *blends, size_t n);
 fault host_read(struct engine *e, enum row row, size_t replica, float *floats);
 fault host_write(struct engine *e, enum row row, size_t replica, const float *floats);
 

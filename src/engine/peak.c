@@ -8,9 +8,11 @@ enum { CHAINS = 12, LANES = 16, STEPS = 200000, TRIES = 5 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 /* As many chains as hide the latency of one multiply-add (this file is compiled to contract x * a + b into one). */
-static float multiply_add(size_t steps)
+static float multiply_add(size_t steps, volatile const float *start)
 {
-    lanes x[CHAINS] = {{0}}, sum = {0};
+    lanes x[CHAINS], sum = {0};
+    for (int c = 0; c < CHAINS; c++)
+        x[c] = (lanes){0} + *start + (float)c; /* read anew for each, or the compiler would keep a single chain */
     for (size_t s = 0; s < steps; s++)
 #pragma GCC unroll 12
         for (int c = 0; c < CHAINS; c++)
@@ -23,12 +25,13 @@ static float multiply_add(size_t steps)
 static void work(void *ctx, size_t piece, int worker)
 {
     (void)worker;
-    ((volatile float *)ctx)[piece] = multiply_add(STEPS);
+    volatile float *mine = (volatile float *)ctx + piece;
+    *mine = multiply_add(STEPS, mine);
 }
 
 double peak_flops(struct pool *pool)
 {
-    float results[1024]; /* written so that the work cannot be left out */
+    float results[1024] = {0}; /* read and written so that the work cannot be left out */
     size_t n = (size_t)pool_size(pool);
     double best = 0;
     for (int t = 0; t < TRIES; t++) {

@@ -35,6 +35,12 @@ static void list_names(const char *(*name)(const void *, size_t), const void *ct
 
 /* Keys. */
 
+/* A kind that may be written as `{NAME: its first setting}`. */
+static bool may_be_key(const struct kind *kind)
+{
+    return kind->n_fields > 0 && !kind->pattern;
+}
+
 static const char *key_at(const void *ctx, size_t i)
 {
     const struct form *form = ctx;
@@ -46,16 +52,19 @@ static const char *key_at(const void *ctx, size_t i)
     for (size_t o = 0; form->others && form->others[o]; o++)
         if (i-- == 0)
             return form->others[o];
+    for (size_t k = 0; form->short_kinds && k < form->short_kinds->n; k++)
+        if (may_be_key(kinds_at(form->short_kinds, k)) && i-- == 0)
+            return kinds_at(form->short_kinds, k)->name;
     return NULL;
 }
 
-static bool is_known(const struct form *form, const char *key)
+static bool is_known(const struct form *form, const struct node *node)
 {
     const char *known;
     for (size_t i = 0; (known = key_at(form, i)) != NULL; i++)
-        if (text_is(known, key))
+        if (text_is(known, node->key))
             return true;
-    return false;
+    return node == form->first;
 }
 
 static fault unknown_key(const struct node *node, const struct form *form)
@@ -108,6 +117,20 @@ static fault at_node(fault f, const struct node *node)
     return placed;
 }
 
+/* One element by itself, so that a fault has its place. */
+static fault check_element(const struct decoder *d, const struct node *item, const struct field *row)
+{
+    enum field_kind kind = row->kind == FIELD_TEXTS ? FIELD_TEXT : row->whole ? FIELD_INT : FIELD_REAL;
+    TRY(check_scalar(item, kind, field_kind_name(kind)));
+    struct field alone = *row;
+    union {
+        struct reals reals;
+        struct texts texts;
+    } nowhere;
+    alone.offset = 0;
+    return at_node(field_read_list(&alone, (const char *const[]){item->text}, 1, d->arena, &nowhere), item);
+}
+
 static fault decode_list(const struct decoder *d, const struct node *list, const struct field *row,
                          void *settings)
 {
@@ -116,38 +139,40 @@ static fault decode_list(const struct decoder *d, const struct node *list, const
         return OUT_OF_MEMORY;
     size_t n = 0;
     for (const struct node *item = list->first; item; item = item->next) {
-        TRY(check_scalar(item, row->kind, field_kind_name(FIELD_REAL)));
-        double element; /* each by itself first, so that a fault has the place of the element */
-        struct field alone = *row;
-        alone.kind = FIELD_REAL;
-        alone.offset = 0;
-        TRY(at_node(field_read(&alone, item->text, d->arena, &element), item));
+        TRY(check_element(d, item, row));
         texts[n++] = item->text;
     }
     return field_read_list(row, texts, n, d->arena, settings);
 }
 
-static fault decode_field(const struct decoder *d, const struct node *node, const struct field *row,
-                          void *settings)
+fault decode_field(const struct decoder *d, const struct node *node, const struct field *row, void *settings)
 {
-    if (row->kind == FIELD_REALS && node->kind == NODE_LIST)
+    bool lists = row->kind == FIELD_REALS || row->kind == FIELD_TEXTS;
+    if (lists && node->kind == NODE_LIST)
         return decode_list(d, node, row, settings);
     TRY(check_scalar(node, row->kind, field_kind_name(row->kind)));
     return at_node(field_read(row, node->text, d->arena, settings), node);
 }
 
+static fault decode_row(const struct decoder *d, const struct node *node, const struct field *row,
+                        void *settings, const struct node *blamed)
+{
+    if (node)
+        return decode_field(d, node, row, settings);
+    if (row->fallback)
+        return field_defaults(row, 1, d->arena, settings);
+    return row->optional ? OK : fail_node(blamed, "the key '%s' is missing (%s)", row->name, row->help);
+}
+
 static fault decode_rows(const struct decoder *d, const struct node *map, const struct rows *rows,
-                         const struct node *blamed)
+                         const struct node *first, const struct node *blamed)
 {
     for (size_t i = 0; i < rows->n; i++) {
         const struct field *row = &rows->fields[i];
         const struct node *node = map ? node_find(map, row->name) : NULL;
-        if (node)
-            TRY(decode_field(d, node, row, rows->settings));
-        else if (row->fallback)
-            TRY(field_defaults(row, 1, d->arena, rows->settings));
-        else if (!row->optional)
-            return fail_node(blamed, "the key '%s' is missing (%s)", row->name, row->help);
+        if (i == 0 && first && node && node != first)
+            return fail_key(node, "this is written already, as '%s'", first->key);
+        TRY(decode_row(d, i == 0 && first ? first : node, row, rows->settings, blamed));
     }
     return OK;
 }
@@ -158,10 +183,10 @@ fault decode_map(const struct decoder *d, const struct node *map, const struct f
     if (map && map->kind != NODE_MAP)
         return wrong_type(map, "a map of settings");
     for (const struct node *node = map ? map->first : NULL; node; node = node->next)
-        if (!is_known(form, node->key))
+        if (!is_known(form, node))
             return unknown_key(node, form);
-    TRY(decode_rows(d, map, &form->rows[0], blamed));
-    return decode_rows(d, map, &form->rows[1], blamed);
+    TRY(decode_rows(d, map, &form->rows[0], form->first, blamed));
+    return decode_rows(d, map, &form->rows[1], NULL, blamed);
 }
 
 /* Choices. */
@@ -169,7 +194,7 @@ fault decode_map(const struct decoder *d, const struct node *map, const struct f
 static const char *kind_at(const void *ctx, size_t i)
 {
     const struct kinds *kinds = ctx;
-    return i < kinds->n ? kinds->rows[i].name : NULL;
+    return i < kinds->n ? kinds_at(kinds, i)->name : NULL;
 }
 
 static fault unknown_kind(const struct node *node, const char *name, enum category category,
@@ -205,20 +230,68 @@ fault decode_kind(const struct decoder *d, const struct node *node, const char *
     return OK;
 }
 
+/* Whether a kind's first setting stands for the whole choice: `speed: 2`, `speed: [1, 2]`. */
+static bool is_bare(const struct node *node, const struct form *form)
+{
+    if (!form->bare || node->kind == NODE_MAP)
+        return false;
+    return node->kind == NODE_LIST || (!node->quoted && *node->text && strchr("+-.0123456789", *node->text));
+}
+
+/* The member of a map that is written under the name of a kind, or NULL. A key of the section is no such
+ * name. */
+static const struct node *find_short(const struct node *map, const struct kinds *kinds,
+                                     const struct form *form)
+{
+    for (const struct node *node = map->first; node; node = node->next) {
+        const struct kind *kind = kind_find(kinds, node->key);
+        if (kind && may_be_key(kind) && !is_known(form, node))
+            return node;
+    }
+    return NULL;
+}
+
+const struct node *first_setting(const struct node *choice, const struct kind *kind)
+{
+    const struct node *named = node_find(choice, kind->name), *set = node_find(choice, kind->fields[0].name);
+    return node_find(choice, "kind") || !named ? (set ? set : choice) : named;
+}
+
+static fault decode_named(const struct decoder *d, const struct node *node, const struct node *named,
+                          const char *name, enum category category, struct form form, struct choice *out)
+{
+    const struct node *blamed = node ? node : d->top;
+    TRY(decode_kind(d, named ? named : blamed, name, category, out));
+    form.kind = out->kind;
+    form.rows[0] = (struct rows){out->kind->fields, out->kind->n_fields, out->settings};
+    return decode_map(d, node && node->kind == NODE_MAP ? node : NULL, &form, blamed);
+}
+
 fault decode_choice(const struct decoder *d, const struct node *node, enum category category,
                     const char *fallback, struct form form, struct choice *out)
 {
-    const struct node *map = node && node->kind == NODE_MAP ? node : NULL;
-    const struct node *named = map ? node_find(map, "kind") : node;
-    if (node && node->kind == NODE_LIST)
+    const struct kinds *kinds = &d->registry->of[category];
+    if (!node)
+        return decode_named(d, NULL, NULL, fallback, category, form, out);
+    if (is_bare(node, &form)) {
+        form.first = node;
+        return decode_named(d, node, node, form.bare, category, form, out);
+    }
+    if (node->kind == NODE_LIST)
         return wrong_type(node, "a name or a map with the key 'kind'");
-    if (node && !named && !fallback)
-        return fail_node(node, "the key 'kind' is missing (one of the %s)", category_name(category));
-    if (named)
+    const struct node *named = node->kind == NODE_MAP ? node_find(node, "kind") : node;
+    if (named) {
         TRY(check_scalar(named, FIELD_TEXT, "a name"));
-    const struct node *blamed = node ? node : d->top;
-    TRY(decode_kind(d, named ? named : blamed, named ? named->text : fallback, category, out));
-    form.kind = out->kind;
-    form.rows[0] = (struct rows){out->kind->fields, out->kind->n_fields, out->settings};
-    return decode_map(d, map, &form, blamed);
+        return decode_named(d, node, named, named->text, category, form, out);
+    }
+    form.first = find_short(node, kinds, &form);
+    if (form.first) {
+        struct node name = *form.first; /* complaints about the kind are about the key */
+        name.place = name.key_place;
+        return decode_named(d, node, &name, name.key, category, form, out);
+    }
+    if (!fallback)
+        return fail_node(node, "the key 'kind' is missing (one of the %s)", category_name(category));
+    form.short_kinds = kinds;
+    return decode_named(d, node, NULL, fallback, category, form, out);
 }

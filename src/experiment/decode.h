@@ -25,6 +25,9 @@ struct form {
     const struct kind *kind; /* or NULL */
     struct rows rows[2];
     const char *const *others; /* NULL-terminated, or NULL */
+    const char *bare;          /* choices: the kind that a number or a list is the first setting of, or NULL  */
+    const struct node *first;  /* set by decode_choice: rows[0]'s first setting, written under the kind's name */
+    const struct kinds *short_kinds; /* set by decode_choice: kinds that could have stood as keys */
 };
 
 /* Fills all rows of the form from a map, or from the defaults where `map` is NULL. `blamed` is where a key
@@ -32,10 +35,16 @@ struct form {
 fault decode_map(const struct decoder *d, const struct node *map, const struct form *form,
                  const struct node *blamed);
 
-/* Reads `NAME` or `{kind: NAME, ...}`. `form` holds what the section has besides the kind's own settings;
+/* One value, or a list of values, by its row. */
+fault decode_field(const struct decoder *d, const struct node *node, const struct field *row, void *settings);
+
+/* Reads `NAME`, `{kind: NAME, ...}` or `{NAME: its first setting, ...}`. `form` holds what the section has besides the kind's own settings;
  * `fallback` (or NULL) is the kind of a node that is NULL or names none. */
 fault decode_choice(const struct decoder *d, const struct node *node, enum category category,
                     const char *fallback, struct form form, struct choice *out);
+
+/* Where the first setting of a choice was written, or else the choice itself: the place of complaints about it. */
+const struct node *first_setting(const struct node *choice, const struct kind *kind);
 
 /* The kind a name stands for, with room for its settings. */
 fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,
@@ -43,6 +52,29 @@ fault decode_kind(const struct decoder *d, const struct node *node, const char *
 
 /* The network: a name, or a list of layers (layers.c). */
 fault decode_model(const struct decoder *d, const struct node *node, struct model_settings *out);
+
+/* The surroundings of the agents (machines.c, network.c, events.c). What they say of single agents is checked against
+ * the number of agents. */
+fault decode_topology(const struct decoder *d, struct topology_settings *out);
+fault decode_machines(const struct decoder *d, int64_t agents, struct machine_settings *out);
+fault decode_network(const struct decoder *d, int64_t agents, struct network_settings *out);
+fault decode_events(const struct decoder *d, int64_t agents, struct event_settings *out);
+
+/* Agents named by number (roll.c): each is there, and none is called twice in one call. */
+struct roll {
+    const struct decoder *d; /* borrowed */
+    int64_t agents;
+    uint32_t *called; /* [agents]: the call in which each was named last */
+    uint32_t call;
+};
+
+fault roll_init(struct roll *r, const struct decoder *d, int64_t agents);
+/* `numbers` as decode_field read them from `node`: one number or a list. A single group of one or more. */
+fault roll_agents(struct roll *r, const struct node *node, const struct reals *numbers, struct groups *out);
+/* Likewise, exactly two. */
+fault roll_pair(struct roll *r, const struct node *node, const struct reals *numbers, struct groups *out);
+/* A list of lists. */
+fault roll_groups(struct roll *r, const struct node *node, struct groups *out);
 
 /* Whether a text can name a folder or a tensor; NAME_RULE says which can. */
 bool experiment_is_name(const char *text);

@@ -26,7 +26,7 @@ static fault find_section(const struct decoder *d, const char *name, const struc
 
 static fault decode_data(const struct decoder *d, struct data_settings *out)
 {
-    static const char *const others[] = {"set", NULL};
+    static const char *const others[] = {"set", "split", NULL};
     const struct node *data;
     TRY(find_section(d, "data", &data));
     struct form form = {.rows = {rows_of(SECTION_DATA, out)}, .others = others};
@@ -39,7 +39,12 @@ static fault decode_data(const struct decoder *d, struct data_settings *out)
             data,
             "mean and deviation are written together, one number for each channel; here are %zu and %zu",
             out->mean.n, out->deviation.n);
-    return decode_choice(d, set, KIND_SET, NULL, (struct form){.others = only_kind}, &out->set);
+    struct form plain = {.others = only_kind};
+    TRY(decode_choice(d, set, KIND_SET, NULL, plain, &out->set));
+    TRY(decode_choice(d, node_find(data, "split"), KIND_SPLIT, "shuffle", plain, &out->split));
+    if (!node_find(data, "split"))
+        out->split.place = data->place; /* where complaints about it belong */
+    return OK;
 }
 
 static fault decode_optim(const struct decoder *d, struct optim_settings *out)
@@ -82,8 +87,8 @@ static char *name_of_file(const char *source, struct arena *arena)
 
 static fault decode_top(const struct decoder *d, struct experiment *e)
 {
-    static const char *const others[] = {"data",  "model",  "optim",    "strategy", "world",
-                                         "train", "engine", "machines", NULL};
+    static const char *const others[] = {"data",  "model",  "optim",    "topology", "strategy", "world",
+                                         "train", "engine", "machines", "network",  "events",   NULL};
     TRY(decode_map(d, d->top, &(struct form){.rows = {rows_of(SECTION_TOP, e)}, .others = others}, d->top));
     if (e->name && !experiment_is_name(e->name))
         return fail_node(node_find(d->top, "name"), "'%s' cannot name a run's folder: " NAME_RULE,
@@ -101,17 +106,19 @@ static fault decode_experiment(const struct decoder *d, struct experiment *e)
     const struct node *top = d->top, *model;
     struct form plain = {.others = only_kind};
     struct form engine = {.rows = {[1] = rows_of(SECTION_ENGINE, &e->engine)}, .others = only_kind};
-    struct form machines = {.rows = {rows_of(SECTION_MACHINES, &e->machines)}};
     TRY(decode_top(d, e));
     TRY(decode_data(d, &e->data));
     TRY(find_section(d, "model", &model));
     TRY(decode_model(d, model, &e->model));
     TRY(decode_optim(d, &e->optim));
+    TRY(decode_topology(d, &e->topology));
     TRY(decode_choice(d, node_find(top, "strategy"), KIND_STRATEGY, "single", plain, &e->strategy));
     TRY(decode_choice(d, node_find(top, "world"), KIND_WORLD, "local", plain, &e->world));
     TRY(decode_train(d, &e->train));
     TRY(decode_choice(d, node_find(top, "engine"), KIND_ENGINE, "auto", engine, &e->engine.kind));
-    return decode_map(d, node_find(top, "machines"), &machines, top);
+    TRY(decode_machines(d, e->agents, &e->machines));
+    TRY(decode_network(d, e->agents, &e->network));
+    return decode_events(d, e->agents, &e->events);
 }
 
 static fault parse_into(const char *text, size_t n_bytes, const char *const *overrides, size_t n_overrides,

@@ -15,11 +15,10 @@
 #include "experiment/tree.h"
 
 enum precision { PRECISION_FP32, PRECISION_BF16 };
-enum split { SPLIT_SHUFFLE };
 
 struct data_settings { /* data: */
     struct choice set;
-    int split;          /* enum split                                                  */
+    struct choice split; /* how the training samples are shared out among the agents   */
     int64_t batch;      /* samples in one lesson of one agent                          */
     int64_t limit;      /* use only this many training samples; 0: all                 */
     int64_t test_limit; /* likewise for the test samples                               */
@@ -63,8 +62,80 @@ struct engine_settings { /* engine: */
     int64_t threads; /* 0: one for each core */
 };
 
+/* What to take for `weights: auto`: the topology room's usual kind. Smaller numbers are its enum weights_kind. */
+enum { WEIGHTS_AUTO = 4 };
+
+struct topology_settings { /* topology: SPEC, or a map */
+    bool written;
+    const char *graph;  /* the spec, "cycle:4"; NULL: there is none. Its name is known, its tail unchecked */
+    int weights;        /* enum weights_kind, or WEIGHTS_AUTO */
+    struct place place; /* of the spec */
+};
+
 struct machine_settings { /* machines: */
     double rate; /* samples a second that a machine of speed 1 handles, for the virtual clock */
+    struct choice speed, stragglers; /* asked through machine_speeds and machine_slowdown (machines.h) */
+};
+
+/* What it takes to send n bytes: latency_s + n / bytes_per_s. */
+struct wire {
+    double latency_s, bytes_per_s;     /* bytes_per_s == 0: no limit */
+    double latency_ms, bandwidth_mbps; /* the same as written; megabits */
+};
+
+struct wire_between { /* an item of network.links */
+    uint32_t a, b; /* a < b */
+    struct wire wire;
+};
+
+struct groups { /* agents told apart, no agent twice */
+    const uint32_t *agents; /* [n]                        */
+    const uint32_t *group;  /* [n] of each, < n_groups    */
+    size_t n, n_groups;
+};
+
+struct network_settings { /* network: */
+    bool written;         /* false: everything is free, and the members below say so too */
+    struct wire within;   /* between agents of one site, or everywhere where there are no sites */
+    struct wire across;   /* between agents of different sites */
+    struct groups sites;              /* all agents; n == 0: no sites             */
+    const uint32_t *site_of;          /* [agents]: the site of each; NULL: no sites */
+    const struct wire_between *links; /* sorted by (a, b), no pair twice: other wires for single pairs */
+    size_t n_links;
+    double patience_s; /* how long one waits for a peer */
+};
+
+/* The wire between two different agents, whatever decides it. */
+struct wire network_wire(const struct network_settings *n, size_t a, size_t b);
+
+enum event_kind {
+    EVENT_CRASH,     /* all of `who` die                                             */
+    EVENT_RETURN,    /* all of `who` are back                                        */
+    EVENT_CUT,       /* nothing passes between the two of `who`, either way          */
+    EVENT_MEND,      /* it does again                                                */
+    EVENT_PARTITION, /* nothing passes between agents of different groups            */
+    EVENT_HEAL,      /* every cut is mended and the partition is over                */
+    N_EVENTS
+};
+
+struct event { /* an item of events */
+    enum event_kind kind;
+    double at_s; /* virtual time, >= 0 */
+    struct groups who; /* PARTITION: those not named are one more group. Others: a single group; HEAL: nobody */
+    struct place place;
+};
+
+struct random_events { /* - random: ...; the mean times of exponential distributions; 0 as the first of two: never happens */
+    double crash_every_s, down_s; /* of each agent; down_s == 0: for good */
+    double cut_every_s, cut_s;    /* of each link; cut_s == 0: for good   */
+    struct place place;
+};
+
+struct event_settings {     /* events: */
+    const struct event *at; /* in the order written, which need not be that of time */
+    size_t n;
+    bool has_random;
+    struct random_events random;
 };
 
 struct experiment {
@@ -74,11 +145,14 @@ struct experiment {
     struct data_settings data;
     struct model_settings model;
     struct optim_settings optim;
-    int64_t agents;
+    int64_t agents; /* at most 100000 */
+    struct topology_settings topology;
     struct choice strategy, world;
     struct train_settings train;
     struct engine_settings engine;
     struct machine_settings machines;
+    struct network_settings network;
+    struct event_settings events;
 };
 
 /* Reads an experiment and puts `overrides` ("key.key=value") over it. On a fault *out is untouched. */

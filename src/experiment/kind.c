@@ -36,15 +36,15 @@ static bool is_named(const struct kind *kind, const char *name)
 const struct kind *kind_find(const struct kinds *kinds, const char *name)
 {
     for (size_t i = 0; i < kinds->n; i++)
-        if (is_named(&kinds->rows[i], name))
-            return &kinds->rows[i];
+        if (is_named(kinds_at(kinds, i), name))
+            return kinds_at(kinds, i);
     return NULL;
 }
 
 static const char *name_at(const void *ctx, size_t i)
 {
     const struct kinds *kinds = ctx;
-    return i < kinds->n ? kinds->rows[i].name : NULL;
+    return i < kinds->n ? kinds_at(kinds, i)->name : NULL;
 }
 
 const char *kind_nearest(const struct kinds *kinds, const char *name)

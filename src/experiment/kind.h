@@ -34,18 +34,28 @@ struct choice {
 struct kinds {
     const struct kind *rows;
     size_t n;
+    const struct kind *const *each; /* instead of rows, where every row has a file of its own */
 };
+
+static inline const struct kind *kinds_at(const struct kinds *kinds, size_t i)
+{
+    return kinds->each ? kinds->each[i] : &kinds->rows[i];
+}
 
 /* The categories of names, in the order in which `veche list` shows them. */
 #define CATEGORIES(X)                                                                                        \
     X(KIND_SET, "sets", "data sets, after data.set")                                                         \
+    X(KIND_SPLIT, "splits", "how the training samples are shared out, after data.split")                     \
     X(KIND_MODEL, "models", "networks by name, after model")                                                 \
     X(KIND_LAYER, "layers", "layers of a network written as a list, under model")                            \
     X(KIND_OPTIM, "optimisers", "after optim.kind")                                                          \
     X(KIND_SCHEDULE, "schedules", "after optim.schedule.kind")                                               \
+    X(KIND_TOPOLOGY, "topologies", "who is whose neighbour, after topology.graph")                           \
     X(KIND_STRATEGY, "strategies", "after strategy.kind")                                                    \
     X(KIND_ENGINE, "engines", "after engine.kind")                                                           \
-    X(KIND_WORLD, "worlds", "after world")
+    X(KIND_WORLD, "worlds", "after world")                                                                   \
+    X(KIND_SPEED, "speeds", "of the machines, after machines.speed")                                         \
+    X(KIND_STRAGGLER, "stragglers", "machines that fall behind, after machines.stragglers")
 
 enum category {
 #define CATEGORY_ENUM(id, name, help) id,

@@ -36,6 +36,12 @@ static void become_empty_map(struct node *node)
     node->quoted = false;
 }
 
+/* The key whose value a section may be written as. */
+static const char *short_key(const struct node *node)
+{
+    return node->key && text_is(node->key, "topology") && !node->parent->parent ? "graph" : "kind";
+}
+
 /* A plain value that is to hold settings was the short form of a map. */
 static fault open_value(const struct override *o, struct node *node)
 {
@@ -46,7 +52,7 @@ static fault open_value(const struct override *o, struct node *node)
         return OK;
     if (in_list && !tree_is_key(was.text))
         return fail_at(o->place, "'%s' cannot take settings", text_shown(was.text).text);
-    TRY(new_child(o, node, in_list ? NODE_MAP : NODE_VALUE, in_list ? was.text : "kind", &inner));
+    TRY(new_child(o, node, in_list ? NODE_MAP : NODE_VALUE, in_list ? was.text : short_key(&was), &inner));
     inner->place = inner->key_place = was.place;
     if (!in_list) {
         inner->text = was.text;

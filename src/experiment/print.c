@@ -58,6 +58,115 @@ static void put_choice(struct printer *p, int indent, const char *key, const str
     put_chosen(p, indent + 2, c);
 }
 
+/* Small maps on one line. */
+
+static void put_value(struct printer *p, const char *before, const char *key, const char *value)
+{
+    if (!value)
+        p->full = true;
+    else
+        fprintf(p->out, "%s%s: %s", before, key, value);
+}
+
+/* "a: 1, b: 2" of all rows; `before` stands before the first. */
+static void put_inline(struct printer *p, const char *before, const struct field *fields, size_t n,
+                       const void *settings, bool unset_too)
+{
+    for (size_t i = 0; i < n; i++)
+        if (unset_too || !field_is_unset(&fields[i], settings)) {
+            put_value(p, before, fields[i].name, field_print(&fields[i], settings, &p->arena));
+            before = ", ";
+        }
+}
+
+static void put_inline_choice(struct printer *p, int indent, const char *key, const struct choice *c)
+{
+    if (c->kind->n_fields == 0) {
+        put_kind(p, indent, key, c);
+        return;
+    }
+    fprintf(p->out, "%*s%s: {kind: %s", indent, "", key, c->kind->name);
+    put_inline(p, ", ", c->kind->fields, c->kind->n_fields, c->settings, false);
+    fputs("}\n", p->out);
+}
+
+/* A wire is written whole: what is left out is not 0, but as in the wire it stands for. */
+static void put_wire(struct printer *p, const char *before, const struct wire *w)
+{
+    put_inline(p, before, section_rows[SECTION_WIRE].fields, section_rows[SECTION_WIRE].n_fields, w, true);
+    fputs("}\n", p->out);
+}
+
+static void put_agents(struct printer *p, const uint32_t *agents, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fprintf(p->out, "%s%u", i ? ", " : "[", agents[i]);
+    fputc(']', p->out);
+}
+
+static void put_groups(struct printer *p, const struct groups *g)
+{
+    for (size_t i = 0, end; i < g->n; i = end) {
+        for (end = i; end < g->n && g->group[end] == g->group[i];)
+            end++;
+        fputs(i ? ", " : "[", p->out);
+        put_agents(p, g->agents + i, end - i);
+    }
+    fputc(']', p->out);
+}
+
+static void put_network(struct printer *p, const struct network_settings *n)
+{
+    fprintf(p->out, "network:\n");
+    put_section(p, 2, SECTION_NETWORK, n);
+    if (n->sites.n) {
+        fprintf(p->out, "  sites: ");
+        put_groups(p, &n->sites);
+        fprintf(p->out, "\n  across: {");
+        put_wire(p, "", &n->across);
+    }
+    if (n->n_links)
+        fprintf(p->out, "  links:\n");
+    for (size_t i = 0; i < n->n_links; i++) {
+        fprintf(p->out, "    - {between: [%u, %u]", n->links[i].a, n->links[i].b);
+        put_wire(p, ", ", &n->links[i].wire);
+    }
+}
+
+static void put_event(struct printer *p, const struct event *e)
+{
+    const struct event_written time = {.at_s = e->at_s};
+    put_value(p, "  - {", "at_s", field_print(section_rows[SECTION_EVENT].fields, &time, &p->arena));
+    fprintf(p->out, ", %s: ", event_names[e->kind]);
+    if (e->kind == EVENT_PARTITION)
+        put_groups(p, &e->who);
+    else if (e->kind == EVENT_HEAL)
+        fputs("all", p->out);
+    else
+        put_agents(p, e->who.agents, e->who.n);
+    fputs("}\n", p->out);
+}
+
+static void put_events(struct printer *p, const struct event_settings *e)
+{
+    if (e->n || e->has_random)
+        fprintf(p->out, "events:\n");
+    for (size_t i = 0; i < e->n; i++)
+        put_event(p, &e->at[i]);
+    if (!e->has_random)
+        return;
+    const struct section *random = &section_rows[SECTION_RANDOM];
+    put_inline(p, "  - {random: {", random->fields, random->n_fields, &e->random, true);
+    fputs("}}\n", p->out);
+}
+
+static void put_topology(struct printer *p, const struct topology_settings *t)
+{
+    const struct section *topology = &section_rows[SECTION_TOPOLOGY];
+    put_inline(p, "topology: {", topology->fields, topology->n_fields, t, true);
+    fputs("}\n", p->out);
+}
+
 static bool has_settings(const struct layer *layer)
 {
     for (size_t i = 0; i < layer->kind->n_fields; i++)
@@ -84,6 +193,7 @@ static void put_experiment(struct printer *p, const struct experiment *e)
     put_section(p, 0, SECTION_TOP, e);
     fprintf(p->out, "data:\n");
     put_choice(p, 2, "set", &e->data.set);
+    put_inline_choice(p, 2, "split", &e->data.split);
     put_section(p, 2, SECTION_DATA, &e->data);
     if (e->model.named.kind) {
         put_choice(p, 0, "model", &e->model.named);
@@ -97,6 +207,8 @@ static void put_experiment(struct printer *p, const struct experiment *e)
     fprintf(p->out, "  schedule:\n");
     put_chosen(p, 4, &e->optim.schedule);
     put_section(p, 4, SECTION_SCHEDULE, &e->optim);
+    if (e->topology.written)
+        put_topology(p, &e->topology);
     put_choice(p, 0, "strategy", &e->strategy);
     put_choice(p, 0, "world", &e->world);
     fprintf(p->out, "train:\n");
@@ -106,6 +218,11 @@ static void put_experiment(struct printer *p, const struct experiment *e)
     put_section(p, 2, SECTION_ENGINE, &e->engine);
     fprintf(p->out, "machines:\n");
     put_section(p, 2, SECTION_MACHINES, &e->machines);
+    put_inline_choice(p, 2, "speed", &e->machines.speed);
+    put_inline_choice(p, 2, "stragglers", &e->machines.stragglers);
+    if (e->network.written)
+        put_network(p, &e->network);
+    put_events(p, &e->events);
 }
 
 fault experiment_print(const struct experiment *e, char **out)

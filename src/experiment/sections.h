@@ -13,9 +13,27 @@ enum section_id {
     SECTION_SCHEDULE, /* struct optim_settings, too            */
     SECTION_TRAIN,    /* struct train_settings                 */
     SECTION_ENGINE,   /* struct engine_settings                */
+    SECTION_TOPOLOGY, /* struct topology_settings; the graph is the first row */
     SECTION_MACHINES, /* struct machine_settings               */
+    SECTION_NETWORK,  /* struct network_settings               */
+    SECTION_WIRE,     /* struct wire: what is not written stays as it is */
+    SECTION_LINK,     /* struct link_written                   */
+    SECTION_EVENT,    /* struct event_written                  */
+    SECTION_RANDOM,   /* struct random_events                  */
     N_SECTIONS
 };
+
+/* Items of lists as they are written; network.c and events.c make more of them. */
+struct link_written {
+    struct reals between;
+};
+struct event_written {
+    double at_s;
+    struct reals who[EVENT_PARTITION]; /* of crash, return, cut and mend */
+    int heal;
+};
+
+extern const char *const event_names[N_EVENTS];
 
 extern const struct section section_rows[N_SECTIONS];
 

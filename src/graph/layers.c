@@ -208,4 +208,4 @@ static const struct kind rows[] = {
     PLAIN("logistic", add_loss, OP_LOGISTIC, "loss: each class for itself, label or not"),
 };
 
-const struct kinds layer_kinds = {rows, COUNT(rows)};
+const struct kinds layer_kinds = {.rows = rows, .n = COUNT(rows)};

@@ -156,4 +156,4 @@ static const struct kind rows[] = {
     {.name = "resnet110", .help = "residual network for small pictures, 110 layers", ROW(resnet, 18)},
 };
 
-const struct kinds model_kinds = {rows, COUNT(rows)};
+const struct kinds model_kinds = {.rows = rows, .n = COUNT(rows)};

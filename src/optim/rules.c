@@ -237,4 +237,4 @@ static const struct kind rows[] = {
     KIND(adamw, adam_settings, adamw_fields, "adam with weight decay apart from the gradient"),
 };
 
-const struct kinds optim_kinds = {rows, sizeof rows / sizeof *rows};
+const struct kinds optim_kinds = {.rows = rows, .n = sizeof rows / sizeof *rows};

@@ -101,4 +101,4 @@ static const struct kind rows[] = {
      .row = &cosine_row},
 };
 
-const struct kinds schedule_kinds = {rows, sizeof rows / sizeof *rows};
+const struct kinds schedule_kinds = {.rows = rows, .n = sizeof rows / sizeof *rows};

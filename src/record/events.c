@@ -89,53 +89,67 @@ static fault append(struct run_folder *r, json_t *event)
 
 static json_t *score_object(const struct score *s, size_t agent)
 {
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "agent", (json_int_t)agent,
-                     "train_loss", json_number(s->train_loss), "train_accuracy",
-                     json_number(s->train_accuracy), "loss", json_number(s->loss), "accuracy",
-                     json_number(s->accuracy), "lr", json_number(s->lr), "bytes", (json_int_t)s->bytes,
-                     "messages", (json_int_t)s->messages, "waiting_s", json_number(s->waiting_s));
+    return json_pack(
+        "{s:I, s:b, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "agent", (json_int_t)agent,
+        "alive", s->alive, "epoch", json_number(s->epoch), "rounds", (json_int_t)s->rounds, "train_loss",
+        json_number(s->train_loss), "train_accuracy", json_number(s->train_accuracy), "loss",
+        json_number(s->loss), "accuracy", json_number(s->accuracy), "lr", json_number(s->lr), "bytes",
+        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "waiting_s", json_number(s->waiting_s),
+        "staleness_mean", json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max));
 }
 
 fault run_record_evaluation(struct run_folder *r, const struct evaluation *e)
 {
     json_t *agents = json_array();
     uint64_t bytes = 0, messages = 0;
+    double waiting_s = 0;
     for (size_t i = 0; i < e->n_agents; i++) {
         bytes += e->scores[i].bytes;
         messages += e->scores[i].messages;
+        waiting_s += e->scores[i].waiting_s;
         if (json_array_append_new(agents, score_object(&e->scores[i], i)) != 0) {
             json_decref(agents);
             return OUT_OF_MEMORY;
         }
     }
     json_t *event = json_pack(
-        "{s:s, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:I}", "event", "evaluation", "round",
-        (json_int_t)e->round, "epoch", json_number(e->epoch), "real_s", json_number(e->real_s), "virtual_s",
-        json_number(e->virtual_s), "samples", (json_int_t)e->samples, "agents", agents, "disagreement",
-        json_disagreement(&e->disagreement), "bytes", (json_int_t)bytes, "messages", (json_int_t)messages);
+        "{s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "event", "evaluation",
+        "step", (json_int_t)e->step, "round", (json_int_t)e->round, "epoch", json_number(e->epoch), "real_s",
+        json_number(e->real_s), "virtual_s", json_number(e->virtual_s), "samples", (json_int_t)e->samples,
+        "agents", agents, "averaged_loss", json_number(e->averaged_loss), "averaged_accuracy",
+        json_number(e->averaged_accuracy), "disagreement", json_disagreement(&e->disagreement), "bytes",
+        (json_int_t)bytes, "messages", (json_int_t)messages, "waiting_s", json_number(waiting_s));
     return append(r, event);
 }
 
-fault run_record_fault(struct run_folder *r, uint64_t round, double real_s, const char *kind,
-                       const char *sentence)
+fault run_record_note(struct run_folder *r, uint64_t step, double virtual_s, double real_s, int64_t agent,
+                      const char *kind, const char *text)
 {
-    return append(r, json_pack("{s:s, s:I, s:o, s:o, s:o}", "event", "fault", "round", (json_int_t)round,
-                               "real_s", json_number(real_s), "kind", json_text(kind), "sentence",
-                               json_text(sentence)));
+    return append(r, json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "note", "step",
+                               (json_int_t)step, "virtual_s", json_number(virtual_s), "real_s",
+                               json_number(real_s), "agent", agent < 0 ? json_null() : json_integer(agent),
+                               "kind", json_text(kind), "text", json_text(text)));
 }
 
-/* Whether a line is an event of `round` or before; what is no event at all is of no round. */
-static bool belongs(const char *line, size_t n, uint64_t round)
+fault run_record_fault(struct run_folder *r, uint64_t step, double real_s, const char *kind,
+                       const char *sentence)
+{
+    return append(r,
+                  json_pack("{s:s, s:I, s:o, s:o, s:o}", "event", "fault", "step", (json_int_t)step, "real_s",
+                            json_number(real_s), "kind", json_text(kind), "sentence", json_text(sentence)));
+}
+
+/* Whether a line is an event of `step` or before; what is no event at all is of no step. */
+static bool belongs(const char *line, size_t n, uint64_t step)
 {
     json_t *event = json_loadb(line, n, 0, NULL);
-    const json_t *of = json_object_get(event, "round");
-    bool yes =
-        json_is_integer(of) && json_integer_value(of) >= 0 && (uint64_t)json_integer_value(of) <= round;
+    const json_t *of = json_object_get(event, "step");
+    bool yes = json_is_integer(of) && json_integer_value(of) >= 0 && (uint64_t)json_integer_value(of) <= step;
     json_decref(event);
     return yes;
 }
 
-fault run_rewind_events(struct run_folder *r, uint64_t round)
+fault run_rewind_events(struct run_folder *r, uint64_t step)
 {
     char path[FILE_PATH], *text;
     size_t n, kept = 0;
@@ -144,7 +158,7 @@ fault run_rewind_events(struct run_folder *r, uint64_t round)
     for (size_t at = 0, length; at < n; at += length) {
         const char *end = memchr(text + at, '\n', n - at);
         length = end ? (size_t)(end - text) + 1 - at : n - at;
-        if (!belongs(text + at, length, round))
+        if (!belongs(text + at, length, step))
             continue;
         memmove(text + kept, text + at, length);
         kept += length;

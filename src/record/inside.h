@@ -15,6 +15,7 @@ fault run_each_file(const char *folder, fault (*visit)(void *ctx, const char *na
 json_t *json_number(double x);       /* null where x is not finite: JSON has no word for it */
 json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */
 json_t *json_disagreement(const struct disagreement *d);
+json_t *json_spread(const struct spread *s);
 
 /* Digits of a number: the most with which 0.1 is still written as 0.1. */
 #define JSON_DIGITS JSON_REAL_PRECISION(15)

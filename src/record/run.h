@@ -1,7 +1,7 @@
 /* run.h - the folder of a run: everything needed to repeat it, to plot it and to go on with it.
  *
  *   experiment.yaml            resolved, with version, seed and machine in comments at its head
- *   events.jsonl               one object per evaluation and per fault
+ *   events.jsonl               one object per evaluation, per note (a crash, a return) and per fault
  *   checkpoint-ROUND.safetensors   the last few; ROUND has eight digits or more
  *   model.safetensors          at the end: the network alone, PyTorch's names
  *   summary.json               at the end
@@ -38,8 +38,12 @@ struct score {                         /* of one agent at one evaluation */
     double train_loss, train_accuracy; /* over the lessons since the last evaluation */
     double loss, accuracy;             /* on the test samples; accuracy in percent   */
     double lr;
-    double waiting_s;
+    double epoch; /* passes over its own share                  */
+    uint64_t rounds;
+    double waiting_s; /* virtual seconds spent on nothing but waiting for others */
     uint64_t bytes, messages;
+    double staleness_mean, staleness_max; /* of the gradients it applied; 0 where all are fresh */
+    bool alive;
 };
 
 struct disagreement { /* of the agents' parameters from their mean */
@@ -47,21 +51,26 @@ struct disagreement { /* of the agents' parameters from their mean */
 };
 
 struct evaluation {
-    uint64_t round;
+    uint64_t step, round; /* step: of the scheduler, never falls from event to event */
     double epoch, real_s, virtual_s;
     uint64_t samples;           /* seen by all agents together */
     const struct score *scores; /* borrowed */
     size_t n_agents;
+    double averaged_loss, averaged_accuracy; /* of the mean of the agents' models; NaN with one agent */
     struct disagreement disagreement;
 };
 
-/* Appends one line and hands it to the system. */
+/* Each appends one line and hands it to the system. The totals of bytes, messages and waiting in an
+ * evaluation's line are the sums over its scores. */
 fault run_record_evaluation(struct run_folder *r, const struct evaluation *e);
-fault run_record_fault(struct run_folder *r, uint64_t round, double real_s, const char *kind,
+/* Something that happened to an agent, or to all of them (agent < 0): "crash", "return", "partition", ... */
+fault run_record_note(struct run_folder *r, uint64_t step, double virtual_s, double real_s, int64_t agent,
+                      const char *kind, const char *text);
+fault run_record_fault(struct run_folder *r, uint64_t step, double real_s, const char *kind,
                        const char *sentence);
 
-/* On resume: removes the events of rounds after `round`, which will be lived through again. */
-fault run_rewind_events(struct run_folder *r, uint64_t round);
+/* On resume: removes the events of steps after `step`, which will be lived through again. */
+fault run_rewind_events(struct run_folder *r, uint64_t step);
 
 /* Writes checkpoint-ROUND, then removes those beyond the last `keep` and those of later rounds: when a run
  * went on from an older checkpoint, they belong to a life that is being lived again. On a fault all older
@@ -84,15 +93,20 @@ struct summary {
     uint64_t rounds, samples;
     double epochs;
     struct spread accuracy, loss;
-    double best_accuracy;
+    double best_accuracy, averaged_accuracy; /* averaged: as in struct evaluation */
     double real_s, virtual_s, images_per_s;
-    uint64_t bytes, messages;
+    uint64_t bytes, messages, notes;
+    double waiting_share; /* of the agents' virtual time, 0 to 1 */
+    double staleness_mean, staleness_max;
     struct disagreement disagreement;
     char params_sha256[65];
 };
 
-struct spread spread_of(const double *values,
-                        size_t n); /* std over n, not n - 1: the agents are all there are */
+/* The std is over n, not n - 1: the agents are all there are. */
+struct spread spread_of(const double *values, size_t n);
+/* Of one member of struct score (a double; `offset` by offsetof) over the agents that are alive, or over all
+ * when none is. */
+struct spread spread_of_scores(const struct score *scores, size_t n, size_t offset);
 
 /* One JSON object. Caller frees. */
 fault summary_json(const struct summary *s, char **out);

@@ -1,5 +1,6 @@
 /* summary.c - how a run ended: one JSON object for programs, one table for people. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +9,49 @@
 #include "record/inside.h"
 #include "record/file.h"
 
-struct spread spread_of(const double *values, size_t n)
+/* Over the doubles that stand `stride` bytes apart; with `counts`, bools as far apart, only those that count.
+ */
+static struct spread spread_over(const char *values, const char *counts, size_t stride, size_t n)
 {
-    if (n == 0)
-        return (struct spread){NAN, NAN, NAN, NAN};
-    struct spread s = {.min = values[0], .max = values[0]};
-    double squares = 0;
-    for (size_t i = 0; i < n; i++) {
-        s.mean += values[i] / (double)n;
-        s.min = fmin(s.min, values[i]);
-        s.max = fmax(s.max, values[i]);
-    }
+    struct spread s = {.min = INFINITY, .max = -INFINITY};
+    double counted = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
-        squares += (values[i] - s.mean) * (values[i] - s.mean);
-    s.std = sqrt(squares / (double)n);
+        counted += !counts || *(const bool *)(counts + i * stride);
+    if (counted == 0)
+        return (struct spread){NAN, NAN, NAN, NAN};
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < n; i++) {
+            double x = *(const double *)(values + i * stride);
+            if (counts && !*(const bool *)(counts + i * stride))
+                continue;
+            if (pass == 1) {
+                squares += (x - s.mean) * (x - s.mean);
+                continue;
+            }
+            s.mean += x / counted;
+            s.min = fmin(s.min, x);
+            s.max = fmax(s.max, x);
+        }
+    s.std = sqrt(squares / counted);
     return s;
 }
 
-static json_t *json_spread(const struct spread *s)
+struct spread spread_of(const double *values, size_t n)
+{
+    return spread_over((const char *)values, NULL, sizeof *values, n);
+}
+
+struct spread spread_of_scores(const struct score *scores, size_t n, size_t offset)
+{
+    bool living = false;
+    for (size_t i = 0; i < n; i++)
+        living = living || scores[i].alive;
+    const char *first = (const char *)scores;
+    return spread_over(first + offset, living ? first + offsetof(struct score, alive) : NULL, sizeof *scores,
+                       n);
+}
+
+json_t *json_spread(const struct spread *s)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", json_number(s->mean), "std", json_number(s->std), "min",
                      json_number(s->min), "max", json_number(s->max));
@@ -33,17 +59,21 @@ static json_t *json_spread(const struct spread *s)
 
 static json_t *summary_object(const struct summary *s)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, "
-        "s:s}",
-        "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
-        json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
-        (json_int_t)s->agents, "rounds", (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
-        json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
-        "best_accuracy", json_number(s->best_accuracy), "real_s", json_number(s->real_s), "virtual_s",
-        json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s), "bytes",
-        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "disagreement",
-        json_disagreement(&s->disagreement), "params_sha256", s->params_sha256);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:I, s:I, s:I, "
+                     "s:o, s:o, s:o, s:o, s:s}",
+                     "name", json_text(s->name), "strategy", json_text(s->strategy), "status",
+                     json_text(s->status), "run", json_text(s->run), "version", json_text(s->version),
+                     "engine", json_text(s->engine), "agents", (json_int_t)s->agents, "rounds",
+                     (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
+                     json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss",
+                     json_spread(&s->loss), "best_accuracy", json_number(s->best_accuracy),
+                     "averaged_accuracy", json_number(s->averaged_accuracy), "real_s", json_number(s->real_s),
+                     "virtual_s", json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s),
+                     "bytes", (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes",
+                     (json_int_t)s->notes, "waiting_share", json_number(s->waiting_share), "staleness_mean",
+                     json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max),
+                     "disagreement", json_disagreement(&s->disagreement), "params_sha256", s->params_sha256);
 }
 
 static fault dump(const struct summary *s, size_t flags, char **out)
@@ -132,6 +162,8 @@ static void results(FILE *to, const struct summary *s)
         snprintf(note, NOTE, "mean; agents from %s to %s", number(s->loss.min, low),
                  number(s->loss.max, high));
         line(to, "loss", number(s->loss.mean, cell), note);
+        if (isfinite(s->averaged_accuracy))
+            line(to, "averaged", percent(s->averaged_accuracy, cell), "accuracy of the mean of all models");
     } else {
         line(to, "accuracy", percent(s->accuracy.mean, cell), "of the test samples are recognised");
         line(to, "loss", number(s->loss.mean, cell), "on the test samples; lower is better");
@@ -161,6 +193,15 @@ static void company(FILE *to, const struct summary *s)
         return;
     snprintf(note, NOTE, "in %llu messages", (unsigned long long)s->messages);
     line(to, "traffic", volume(s->bytes, cell), note);
+    line(to, "waiting", percent(100 * s->waiting_share, cell), "of the agents' virtual time");
+    if (s->staleness_max > 0) {
+        snprintf(note, NOTE, "steps behind on average; most %.6g", s->staleness_max);
+        line(to, "staleness", number(s->staleness_mean, cell), note);
+    }
+    if (s->notes) {
+        snprintf(cell, CELL, "%llu", (unsigned long long)s->notes);
+        line(to, "notes", cell, "crashes, returns and the like");
+    }
     line(to, "disagreement", number(s->disagreement.l2, cell), "L2 distance of the agents from their mean");
 }
 

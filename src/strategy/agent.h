@@ -1,61 +1,75 @@
 /* agent.h - what an agent can do: the verbs strategies are written in.
  *
- *   an agent's life:  goes_on -> learn -> update -> ... -> end_round -> goes_on -> ... -> the end
+ *   an agent's life:  [rejoin] -> goes_on -> learn -> update -> ... -> end_round -> goes_on -> ... -> the end
  *
- * An agent acts on a stage, which it shares with the others of its experiment: the engine that holds its
- * replica, the length of the play, and whoever watches.
+ * An agent acts on a stage it shares with the others of its experiment, and reaches them through its link. A
+ * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
  */
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H
 
-#include <stdatomic.h>
-
 #include "data/data.h"
-#include "engine/engine.h"
-
-struct agent;
+#include "link/link.h"
+#include "topology/topology.h"
 
 struct stage {
-    struct engine *engine;              /* borrowed */
-    const struct optim_settings *optim; /* borrowed */
+    const struct experiment *experiment; /* borrowed, as all here */
+    const struct topology *topology;     /* NULL: none was written */
+    const struct weights *weights;       /* of the topology's edges */
     uint64_t seed;
-    int64_t n_agents;
-    uint64_t rounds; /* of every agent */
+    size_t n_agents;
+    uint64_t rounds; /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
-    atomic_bool *stop; /* borrowed: set by whoever wants the play to end after this round */
-    /* Told after every round; evaluations, checkpoints and progress hang here. */
-    fault (*round_ended)(void *watcher, struct agent *a);
-    void *watcher;
+    bool asynchronous; /* the rounds are shared: whoever is free takes the next */
+    uint64_t begun;    /* asynchronous: rounds taken so far, by all */
+    uint64_t ended;    /* rounds ended so far, by all */
+    uint64_t samples;  /* learnt so far, by all */
 };
 
 struct agent {
-    size_t index;         /* and the replica it owns                      */
-    uint64_t k;           /* rounds behind it                             */
-    const void *settings; /* of the strategy, as its fields say; borrowed */
-    struct stage *stage;  /* borrowed                                     */
-    struct feed feed;     /* owned: its share of the samples              */
-    struct pick *picks;   /* owned: its next batch                        */
-    double lr;            /* of its last step                             */
-    struct tally {        /* over the lessons since the last evaluation   */
-        double loss;      /* sum over lessons of their mean loss          */
+    size_t index; /* and the replica it owns                      */
+    uint64_t k;   /* rounds behind it                             */
+    uint64_t lessons, steps;
+    const void *settings;   /* of the strategy, as its fields say; borrowed */
+    struct stage *stage;    /* borrowed                                     */
+    struct link *link;      /* borrowed                                     */
+    struct feed feed;       /* owned: its share of the samples              */
+    double lr;              /* of its last step                             */
+    bool returned;          /* its machine was down and is back: it must rejoin */
+    struct parcel *parcels; /* owned: room for one from each neighbour    */
+    double *shares;         /* owned: likewise for weights                */
+    struct staleness {
+        uint64_t sum, most, n;
+    } staleness;
+    struct tally {   /* over the lessons since the last evaluation */
+        double loss; /* sum over lessons of their mean loss        */
         uint64_t hits, samples, lessons;
     } tally;
 };
 
-fault agent_init(struct agent *a, struct stage *stage, size_t index, const struct experiment *e,
-                 const uint32_t *share, size_t n_share);
+fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share);
 void agent_release(struct agent *a);
 
-bool agent_goes_on(struct agent *a);    /* false when all rounds are done or a stop was asked for     */
-fault agent_learn(struct agent *a);     /* g_k on my next batch                                       */
-fault agent_update(struct agent *a);    /* theta_{k+1} = theta_k - alpha_k g_k, as the optimiser says */
+bool agent_goes_on(struct agent *a);    /* false when all rounds are done                             */
+fault agent_learn(struct agent *a);     /* g on my next batch                                         */
+fault agent_update(struct agent *a);    /* theta = theta - alpha_k g, as the optimiser says           */
 fault agent_end_round(struct agent *a); /* k = k + 1                                                  */
+fault agent_rejoin(struct agent *a);    /* after a crash: a living neighbour's rows, the group's round */
+
+/* Neighbours in the topology; without one nobody has any. */
+size_t agent_degree(const struct agent *a);
+size_t agent_neighbour(const struct agent *a, size_t i);
+double agent_weight(const struct agent *a, size_t i); /* w_tj of neighbour i */
 
 typedef fault strategy_run(struct agent *a);
 
 struct strategy_row { /* what struct kind.row of a strategy points to */
     strategy_run *run;
     int64_t most_agents; /* 0: any number */
+    bool asynchronous;
+    bool needs_topology; /* with more than one agent */
+    /* What can be wrong with its settings beyond their rows; may be NULL. */
+    fault (*check)(const struct experiment *e, size_t n_agents);
 };
 
 extern const struct kinds strategy_kinds;

@@ -1,10 +1,11 @@
-/* kinds.c - the strategies one may name. A new one is a file and a row here. */
-#include "strategy/single.h"
+/* kinds.c - the strategies one may name. A new one is a file and a line here. */
+#include "strategy/strategies.h"
 
-static const struct kind rows[] = {
-    {.name = "single",
-     .help = "one agent, plain training: the rival of every other method",
-     .row = &strategy_single},
+static const struct kind *const all[] = {
+    &strategy_single,
+    &strategy_consensus,
+    &strategy_gossip,
+    &strategy_adpsgd,
 };
 
-const struct kinds strategy_kinds = {rows, sizeof rows / sizeof *rows};
+const struct kinds strategy_kinds = {.each = all, .n = sizeof all / sizeof *all};

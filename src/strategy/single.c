@@ -2,7 +2,7 @@
  *
  *   theta_{k+1} = theta_k - alpha_k g_k
  */
-#include "strategy/single.h"
+#include "strategy/strategies.h"
 
 static fault single_run(struct agent *a)
 {
@@ -14,4 +14,7 @@ static fault single_run(struct agent *a)
     return OK;
 }
 
-const struct strategy_row strategy_single = {.run = single_run, .most_agents = 1};
+static const struct strategy_row row = {.run = single_run, .most_agents = 1};
+
+const struct kind strategy_single = {
+    .name = "single", .help = "one agent, plain training: the rival of every other method", .row = &row};

@@ -5,4 +5,4 @@ static const struct kind rows[] = {
     {.name = "local", .help = "all agents in this process"},
 };
 
-const struct kinds world_kinds = {rows, sizeof rows / sizeof *rows};
+const struct kinds world_kinds = {.rows = rows, .n = sizeof rows / sizeof *rows};

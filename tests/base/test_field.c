@@ -26,6 +26,7 @@ struct settings {
     int colour;
     struct every every;
     struct reals reals;
+    struct texts texts;
 };
 
 static const struct field rows[] = {
@@ -37,6 +38,7 @@ static const struct field rows[] = {
                       .choices = colours},
     [FIELD_EVERY] = {"every", FIELD_EVERY, offsetof(struct settings, every), .fallback = "2 epochs"},
     [FIELD_REALS] = {"reals", FIELD_REALS, offsetof(struct settings, reals), .fallback = "[1, 2.5, -3]"},
+    [FIELD_TEXTS] = {"texts", FIELD_TEXTS, offsetof(struct settings, texts), .fallback = "hello"},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -358,6 +360,45 @@ static void lists_are_read_element_by_element(void **state)
     arena_release(&arena);
 }
 
+static void whole_numbers_may_be_asked_of_a_list(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct settings s = {0};
+    struct field whole = rows[FIELD_REALS];
+    whole.whole = true;
+    reads(&whole, "[3, -4, 999999999999999]", &arena, &s);
+    assert_int_equal(s.reals.n, 3);
+    assert_true(s.reals.at[1] == -4 && s.reals.at[2] == 999999999999999);
+    assert_string_equal(field_print(&whole, &s, &arena), "[3, -4, 999999999999999]");
+    refuses(&whole, "2.5", "'2.5' is not a whole number");
+    refuses(&whole, "[1, 1e3]", "'1e3' is not a whole number");
+    refuses(&whole, "1000000000000000", "1000000000000000 is too large a number for a list");
+    refuses(&whole, "-1000000000000000", "-1000000000000000 is too large a number for a list");
+    whole.min = 1;
+    refuses(&whole, "[2, 0]", "0 is below the least allowed, 1");
+    arena_release(&arena);
+}
+
+static void texts_may_be_many(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct settings s = {0};
+    const char *const texts[] = {"a.bin", "two words", "", "[x]"};
+    assert_null(field_read_list(&rows[FIELD_TEXTS], texts, 4, &arena, &s));
+    assert_int_equal(s.texts.n, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(s.texts.at[i], texts[i]);
+    assert_string_equal(field_print(&rows[FIELD_TEXTS], &s, &arena), "[a.bin, \"two words\", \"\", \"[x]\"]");
+    reads(&rows[FIELD_TEXTS], "[one, text]", &arena, &s);
+    assert_int_equal(s.texts.n, 1);
+    assert_string_equal(s.texts.at[0], "[one, text]");
+    assert_null(field_read_list(&rows[FIELD_TEXTS], NULL, 0, &arena, &s));
+    assert_string_equal(field_print(&rows[FIELD_TEXTS], &s, &arena), "[]");
+    arena_release(&arena);
+}
+
 static void reals_print_in_the_fewest_digits(void **state)
 {
     (void)state;
@@ -417,7 +458,7 @@ static void every_kind_prints_what_reads_back(void **state)
     struct arena arena = {0};
     struct settings s = {0}, back = {0};
     assert_null(field_defaults(rows, N_ROWS, &arena, &s));
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; i < FIELD_TEXTS; i++) { /* texts read back as nodes, not as one text */
         const char *printed = field_print(&rows[i], &s, &arena);
         assert_string_equal(printed, rows[i].fallback);
         reads(&rows[i], printed, &arena, &back);
@@ -531,6 +572,8 @@ int main(void)
         cmocka_unit_test(times_are_epochs_rounds_or_never),
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(lists_are_read_element_by_element),
+        cmocka_unit_test(whole_numbers_may_be_asked_of_a_list),
+        cmocka_unit_test(texts_may_be_many),
         cmocka_unit_test(reals_print_in_the_fewest_digits),
         cmocka_unit_test(any_double_prints_and_reads_back_bit_for_bit),
         cmocka_unit_test(every_kind_prints_what_reads_back),

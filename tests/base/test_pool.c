@@ -61,6 +61,37 @@ static void ten_thousand_small_jobs_in_a_row_lose_nothing(void **state)
     pool_close(pool);
 }
 
+struct sized {
+    _Atomic int runs[8], beyond;
+    size_t n;
+};
+
+static void count_sized(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    struct sized *s = ctx;
+    if (piece < s->n)
+        atomic_fetch_add(&s->runs[piece], 1);
+    else
+        atomic_fetch_add(&s->beyond, 1);
+}
+
+/* A worker that is late for a small job must not take pieces of the larger one that follows for pieces of the small. */
+static void jobs_of_changing_size_never_mix(void **state)
+{
+    (void)state;
+    struct pool *pool;
+    assert_null(pool_open(4, &pool));
+    for (int i = 0; i < 20000; i++) {
+        struct sized s = {.n = i % 2 ? 8 : 2};
+        pool_run(pool, s.n, count_sized, &s);
+        assert_int_equal(s.beyond, 0);
+        for (size_t j = 0; j < 8; j++)
+            assert_int_equal(s.runs[j], j < s.n);
+    }
+    pool_close(pool);
+}
+
 static void an_impossible_number_of_workers_is_a_fault(void **state)
 {
     (void)state;
@@ -76,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_piece_runs_exactly_once),
         cmocka_unit_test(ten_thousand_small_jobs_in_a_row_lose_nothing),
+        cmocka_unit_test(jobs_of_changing_size_never_mix),
         cmocka_unit_test(an_impossible_number_of_workers_is_a_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void the_shortest_experiment_gets_every_default(void **state)
     assert_string_equal(e->source, "folder/e.yaml");
     assert_string_equal(e->data.set.kind->name, "dots");
     assert_null(e->data.set.settings);
-    assert_int_equal(e->data.split, SPLIT_SHUFFLE);
+    assert_string_equal(e->data.split.kind->name, "shuffle");
     assert_int_equal(e->data.batch, 25);
     assert_int_equal(e->data.limit, 0);
     assert_int_equal(e->data.test_limit, 0);
@@ -81,6 +81,16 @@ static void the_shortest_experiment_gets_every_default(void **state)
     assert_int_equal(e->engine.precision, PRECISION_FP32);
     assert_int_equal(e->engine.threads, 0);
     assert_true(e->machines.rate == 1000);
+    assert_string_equal(e->machines.speed.kind->name, "list");
+    assert_string_equal(e->machines.stragglers.kind->name, "none");
+    assert_false(e->topology.written);
+    assert_null(e->topology.graph);
+    assert_int_equal(e->topology.weights, WEIGHTS_AUTO);
+    assert_false(e->network.written);
+    assert_true(e->network.within.latency_s == 0 && e->network.within.bytes_per_s == 0);
+    assert_true(e->network.patience_s == 60);
+    assert_int_equal(e->events.n, 0);
+    assert_false(e->events.has_random);
     experiment_free(e);
 }
 
@@ -174,6 +184,79 @@ static void choices_may_be_a_name_or_a_map(void **state)
     experiment_free(e);
 }
 
+static void a_kinds_name_may_be_the_key_of_its_first_setting(void **state)
+{
+    (void)state;
+    struct experiment *e =
+        reads("data: {set: {files: /here}, batch: 1, split: {skew: 0.5, counts: [3]}}\n"
+              "model: {toys: 4, real: 2}\n"
+              "optim: {sgd: 0.25, momentum: 0.5, scale_lr: true, schedule: {step: [1, 2]}}\n"
+              "strategy: {consensus: 7}\n"
+              "train: {epochs: 1}\n");
+    assert_string_equal(((struct toy_folder *)e->data.set.settings)->folder, "/here");
+    assert_int_equal(((struct toy_folder *)e->data.set.settings)->size, 10);
+    const struct toy_skew *skew = e->data.split.settings;
+    assert_true(skew->alpha == 0.5 && skew->counts.n == 1 && skew->counts.at[0] == 3);
+    assert_int_equal(e->data.split.place.column, 47);
+    assert_int_equal(((struct toy_all *)e->model.named.settings)->whole, 4);
+    assert_true(((struct toy_all *)e->model.named.settings)->real == 2);
+    assert_true(((struct toy_sgd *)e->optim.kind.settings)->lr == 0.25);
+    assert_true(((struct toy_sgd *)e->optim.kind.settings)->momentum == 0.5);
+    assert_true(e->optim.scale_lr);
+    assert_int_equal(((struct toy_step *)e->optim.schedule.settings)->at.n, 2);
+    assert_int_equal(((struct toy_consensus *)e->strategy.settings)->every, 7);
+    experiment_free(e);
+    e = reads(
+        "data: {set: dots, batch: 1, split: {papers: [a b, c]}}\n" REST); /* the setting has that name, too */
+    const struct toy_papers *papers = e->data.split.settings;
+    assert_int_equal(papers->papers.n, 2);
+    assert_string_equal(papers->papers.at[0], "a b");
+    assert_string_equal(papers->papers.at[1], "c");
+    experiment_free(e);
+}
+
+static void short_forms_are_refused_where_they_are_wrong(void **state)
+{
+    (void)state;
+#define WITH_SPLIT(split) "data: {set: dots, batch: 1, split: " split "}\n" REST
+    refuses(WITH_SPLIT("{skew: 11}"),
+            "folder/e.yaml:1:43: data.split.skew: 11 is above the most allowed, 10");
+    refuses(WITH_SPLIT("{skew: [1]}"),
+            "folder/e.yaml:1:43: data.split.skew: a list was written where a number is expected");
+    refuses(WITH_SPLIT("{skew: 1, alpha: 2}"),
+            "folder/e.yaml:1:46: data.split.alpha: this is written already, as 'skew'");
+    refuses(WITH_SPLIT("{kind: skew, skew: 2}"), "folder/e.yaml:1:49: data.split.skew: unknown key 'skew' in "
+                                                 "data.split of kind skew; known are: alpha, counts, kind");
+    refuses(WITH_SPLIT("{skew: 1, papers: [a]}"), "folder/e.yaml:1:46: data.split.papers: unknown key "
+                                                  "'papers' in data.split of kind skew; known are: alpha, "
+                                                  "counts, kind");
+    refuses(WITH_SPLIT("{skwe: 1}"),
+            "folder/e.yaml:1:37: data.split.skwe: unknown key 'skwe' in data.split of "
+            "kind shuffle; did you mean 'skew'?");
+    refuses(WITH_SPLIT("{shuffle: 1}"), "folder/e.yaml:1:37: data.split.shuffle: unknown key 'shuffle' in "
+                                        "data.split of kind shuffle; known are: "
+                                        "kind, skew, papers");
+    refuses(WITH_SPLIT("{counts: [1]}"),
+            "folder/e.yaml:1:37: data.split.counts: unknown key 'counts' in data.split of "
+            "kind shuffle; known are: kind, skew, papers");
+    refuses(WITH_SPLIT("3"),
+            "folder/e.yaml:1:36: data.split: '3' is not among the splits: shuffle, skew, papers");
+    refuses(WITH_SPLIT("[1]"), "folder/e.yaml:1:36: data.split: a list was written where a name or a map "
+                               "with the key 'kind' is expected");
+    refuses(WITH_SPLIT("{skew: 1, counts: [1, 2.5]}"),
+            "folder/e.yaml:1:58: data.split.counts.1: '2.5' is not a whole number");
+    refuses(WITH_SPLIT("{skew: 1, counts: [1, 10]}"),
+            "folder/e.yaml:1:58: data.split.counts.1: 10 is above the most allowed, 9");
+    refuses(WITH_SPLIT("{skew: 1, counts: ['1']}"), "folder/e.yaml:1:55: data.split.counts.0: '1' in quotes "
+                                                    "was written where a whole number is expected");
+    refuses(WITH_SPLIT("{papers: [a, [b]]}"),
+            "folder/e.yaml:1:49: data.split.papers.1: a list was written where a text is expected");
+    refuses(WITH_SPLIT("{papers: [a, ~]}"),
+            "folder/e.yaml:1:49: data.split.papers.1: nothing was written where a text is expected");
+    refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: {sgd: 0}\ntrain: {epochs: 1}\n",
+            "folder/e.yaml:3:14: optim.sgd: 0 is too small: it must be above 0");
+}
+
 static void a_schedule_without_a_kind_is_constant(void **state)
 {
     (void)state;
@@ -235,7 +318,7 @@ static void unknown_keys_are_named_with_the_nearest_known(void **state)
     refuses(LEAST "enigne: ref\n", "folder/e.yaml:5:1: enigne: unknown key 'enigne'; did you mean 'engine'?");
     refuses(LEAST "quite-other: 3\n", "folder/e.yaml:5:1: quite-other: unknown key 'quite-other'; known are: "
                                       "name, agents, data, model, optim, "
-                                      "strategy, world, train, engine, machines");
+                                      "topology, strategy, world, train, engine, machines, network, events");
     refuses("data: {sett: dots, batch: 1}\n" REST,
             "folder/e.yaml:1:8: data.sett: unknown key 'sett' in data; did you mean 'set'?");
     refuses("data: {set: {kind: files, foldr: x}, batch: 1}\n" REST,
@@ -245,12 +328,12 @@ static void unknown_keys_are_named_with_the_nearest_known(void **state)
             "folder/e.yaml:5:21: engine.thread: unknown key 'thread' in engine of kind ref; did you mean "
             "'threads'?");
     refuses(LEAST "strategy: {every: 2}\n", "folder/e.yaml:5:12: strategy.every: unknown key 'every' in "
-                                            "strategy of kind single; known are: kind");
+                                            "strategy of kind single; known are: kind, consensus");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\ntrain: {epochs: 1}\n"
             "optim: {kind: adam, schedule: {warmup: 1}}\n",
             "folder/e.yaml:4:32: optim.schedule.warmup: unknown key 'warmup' in optim.schedule of kind "
             "constant; known "
-            "are: warmup_epochs, kind");
+            "are: warmup_epochs, kind, step");
 }
 
 static void a_key_written_twice_is_refused(void **state)
@@ -362,7 +445,7 @@ static void bad_numbers_are_named(void **state)
     refuses("data: {set: dots, batch: 1, limit: -1}\n" REST,
             "folder/e.yaml:1:36: data.limit: -1 is below the least allowed, 0");
     refuses("data: {set: dots, batch: 1, split: suffle}\n" REST,
-            "folder/e.yaml:1:36: data.split: 'suffle' is not one of shuffle; did you mean 'shuffle'?");
+            "folder/e.yaml:1:36: data.split: 'suffle' is not among the splits; did you mean 'shuffle'?");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 0}\n",
             "folder/e.yaml:4:17: train.epochs: 0 is too small: it must be above 0");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, evaluate_every: 5}\n",
@@ -544,7 +627,7 @@ static void every_section_and_category_is_listed_with_help(void **state)
     (void)state;
     size_t n;
     const struct section *sections = experiment_sections(&n);
-    assert_int_equal(n, 8);
+    assert_int_equal(n, 14);
     for (size_t i = 0; i < n; i++) {
         assert_true(strlen(sections[i].name) > 0 && strlen(sections[i].help) > 0 && sections[i].n_fields > 0);
         for (size_t j = 0; j < sections[i].n_fields; j++) {
@@ -565,6 +648,8 @@ int main(void)
         cmocka_unit_test(the_shortest_experiment_gets_every_default),
         cmocka_unit_test(everything_that_is_written_is_taken),
         cmocka_unit_test(choices_may_be_a_name_or_a_map),
+        cmocka_unit_test(a_kinds_name_may_be_the_key_of_its_first_setting),
+        cmocka_unit_test(short_forms_are_refused_where_they_are_wrong),
         cmocka_unit_test(a_schedule_without_a_kind_is_constant),
         cmocka_unit_test(a_network_may_be_a_list_of_layers),
         cmocka_unit_test(unknown_keys_are_named_with_the_nearest_known),

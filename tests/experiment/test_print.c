@@ -17,6 +17,7 @@ static const char everything[] =
     "data:\n"
     "  set: {kind: files, folder: \"C:\\\\a b\\n\\u2028# 'x' \\\"y\\\": {z}\", size: 3}\n"
     "  batch: 64\n"
+    "  split: {papers: ['a, b', \"[c]\"]}\n"
     "  flip: true\n"
     "  mean: [0.1, 0.30000000000000004, 1e-300]\n"
     "  deviation: [1, 2, 3]\n"
@@ -34,7 +35,20 @@ static const char everything[] =
     "train: {epochs: 0.1, seed: 9223372036854775807, evaluate_every: 0.5 epochs,\n"
     "        checkpoint_every: never, keep: 7}\n"
     "engine: {kind: null, precision: bf16, threads: 2}\n"
-    "machines: {rate: 1e200}\n";
+    "topology: {graph: ring:4, weights: best-constant}\n"
+    "machines: {rate: 1e200, speed: [1, 0.1, 3, 1e-7], stragglers: {fixed: [3, 1], factor: 10}}\n"
+    "network:\n"
+    "  {latency_ms: 0.3, bandwidth_mbps: 100, patience_s: 2.5, sites: [[3, 1], [0], [2]],\n"
+    "   across: {latency_ms: 0}, links: [{between: [3, 0], bandwidth_mbps: 0.7}, {between: [1, 3],\n"
+    "   latency_ms: 1e-3}, {between: [0, 2]}]}\n"
+    "events:\n"
+    "- {at_s: 10.1, crash: 3}\n"
+    "- {return: [3, 0], at_s: 20}\n"
+    "- {at_s: 5, cut: [1, 0]}\n"
+    "- {random: {crash_every_s: 100, down_s: 20, cut_every_s: 1e3, cut_s: 0.1}}\n"
+    "- {at_s: 5, mend: [0, 1]}\n"
+    "- {at_s: 0, partition: [[2, 1], [3]]}\n"
+    "- {at_s: 9, heal: all}\n";
 
 static const char with_toys[] =
     "data: {set: dots, batch: 1}\n"
@@ -84,6 +98,11 @@ static void same_settings(const struct field *rows, size_t n, const void *a, con
             assert_int_equal(p->n, q->n);
             if (p->n)
                 assert_memory_equal(p->at, q->at, p->n * sizeof *p->at);
+        } else if (rows[i].kind == FIELD_TEXTS) {
+            const struct texts *p = x, *q = y;
+            assert_int_equal(p->n, q->n);
+            for (size_t t = 0; t < p->n; t++)
+                assert_string_equal(p->at[t], q->at[t]);
         } else {
             const char *p = *(const char *const *)x, *q = *(const char *const *)y;
             assert_true((p == NULL) == (q == NULL));
@@ -117,6 +136,47 @@ static void same_layers(const struct layer *a, const struct layer *b)
     assert_true(a == NULL && b == NULL);
 }
 
+static void same_wire(const struct wire *a, const struct wire *b)
+{
+    assert_true(a->latency_ms == b->latency_ms && a->bandwidth_mbps == b->bandwidth_mbps);
+    assert_true(a->latency_s == b->latency_s && a->bytes_per_s == b->bytes_per_s);
+}
+
+static void same_groups(const struct groups *a, const struct groups *b)
+{
+    assert_int_equal(a->n, b->n);
+    assert_int_equal(a->n_groups, b->n_groups);
+    for (size_t i = 0; i < a->n; i++)
+        assert_true(a->agents[i] == b->agents[i] && a->group[i] == b->group[i]);
+}
+
+static void same_network(const struct network_settings *a, const struct network_settings *b, size_t agents)
+{
+    assert_true(a->written == b->written);
+    same_wire(&a->within, &b->within);
+    same_wire(&a->across, &b->across);
+    same_groups(&a->sites, &b->sites);
+    assert_true((a->site_of == NULL) == (b->site_of == NULL));
+    if (a->site_of)
+        assert_memory_equal(a->site_of, b->site_of, agents * sizeof *a->site_of);
+    assert_int_equal(a->n_links, b->n_links);
+    for (size_t i = 0; i < a->n_links; i++) {
+        assert_true(a->links[i].a == b->links[i].a && a->links[i].b == b->links[i].b);
+        same_wire(&a->links[i].wire, &b->links[i].wire);
+    }
+}
+
+static void same_events(const struct event_settings *a, const struct event_settings *b)
+{
+    assert_int_equal(a->n, b->n);
+    assert_true(a->has_random == b->has_random);
+    for (size_t i = 0; i < a->n; i++) {
+        assert_int_equal(a->at[i].kind, b->at[i].kind);
+        assert_true(a->at[i].at_s == b->at[i].at_s);
+        same_groups(&a->at[i].who, &b->at[i].who);
+    }
+}
+
 static void same_experiment(const struct experiment *a, const struct experiment *b)
 {
     static const struct {
@@ -129,7 +189,10 @@ static void same_experiment(const struct experiment *a, const struct experiment 
         {"optim.schedule", offsetof(struct experiment, optim)},
         {"train", offsetof(struct experiment, train)},
         {"engine", offsetof(struct experiment, engine)},
+        {"topology", offsetof(struct experiment, topology)},
         {"machines", offsetof(struct experiment, machines)},
+        {"network", offsetof(struct experiment, network)},
+        {"events.random", offsetof(struct experiment, events.random)},
     };
     size_t n;
     const struct section *sections = experiment_sections(&n);
@@ -146,6 +209,12 @@ static void same_experiment(const struct experiment *a, const struct experiment 
     same_choice(&a->strategy, &b->strategy);
     same_choice(&a->world, &b->world);
     same_choice(&a->engine.kind, &b->engine.kind);
+    same_choice(&a->data.split, &b->data.split);
+    same_choice(&a->machines.speed, &b->machines.speed);
+    same_choice(&a->machines.stragglers, &b->machines.stragglers);
+    assert_true(a->topology.written == b->topology.written);
+    same_network(&a->network, &b->network, (size_t)a->agents);
+    same_events(&a->events, &b->events);
 }
 
 static void goes_round(const char *text)
@@ -200,7 +269,9 @@ static void defaults_are_written_out(void **state)
                               "  precision: fp32\n"
                               "  threads: 0\n"
                               "machines:\n"
-                              "  rate: 1000\n");
+                              "  rate: 1000\n"
+                              "  speed: {kind: list, speeds: [1]}\n"
+                              "  stragglers: none\n");
     free(text);
     experiment_free(e);
 }
@@ -233,6 +304,38 @@ static void an_experiment_with_everything_goes_round(void **state)
     goes_round(everything);
 }
 
+static void surroundings_are_printed_whole_and_on_few_lines(void **state)
+{
+    (void)state;
+    struct experiment *e = reads(everything);
+    char *text = print(e);
+    assert_non_null(strstr(text, "  split: {kind: papers, papers: [\"a, b\", \"[c]\"]}\n"));
+    assert_non_null(strstr(text, "topology: {graph: \"ring:4\", weights: best-constant}\nstrategy:"));
+    assert_non_null(
+        strstr(text, "  speed: {kind: list, speeds: [1, 0.1, 3, 1e-07]}\n"
+                     "  stragglers: {kind: fixed, agents: [1, 3], factor: 10}\n"
+                     "network:\n"
+                     "  latency_ms: 0.3\n"
+                     "  bandwidth_mbps: 100\n"
+                     "  patience_s: 2.5\n"
+                     "  sites: [[3, 1], [0], [2]]\n"
+                     "  across: {latency_ms: 0, bandwidth_mbps: 100}\n"
+                     "  links:\n"
+                     "    - {between: [0, 2], latency_ms: 0, bandwidth_mbps: 100}\n"
+                     "    - {between: [0, 3], latency_ms: 0, bandwidth_mbps: 0.7}\n"
+                     "    - {between: [1, 3], latency_ms: 0.001, bandwidth_mbps: 100}\n"
+                     "events:\n"
+                     "  - {at_s: 10.1, crash: [3]}\n"
+                     "  - {at_s: 20, return: [3, 0]}\n"
+                     "  - {at_s: 5, cut: [1, 0]}\n"
+                     "  - {at_s: 5, mend: [0, 1]}\n"
+                     "  - {at_s: 0, partition: [[2, 1], [3]]}\n"
+                     "  - {at_s: 9, heal: all}\n"
+                     "  - {random: {crash_every_s: 100, down_s: 20, cut_every_s: 1000, cut_s: 0.1}}\n"));
+    free(text);
+    experiment_free(e);
+}
+
 static void settings_of_every_kind_go_round(void **state)
 {
     (void)state;
@@ -250,6 +353,18 @@ static void settings_of_every_kind_go_round(void **state)
     experiment_free(e);
 }
 
+static void other_surroundings_go_round(void **state)
+{
+    (void)state;
+#define LEAST "data: {set: dots, batch: 1}\nmodel: tower\noptim: {sgd: 1}\ntrain: {epochs: 1}\n"
+    goes_round(LEAST "topology: mesh:2x2\n");
+    goes_round(LEAST "machines: {speed: {uniform: [0.5, 2]}, stragglers: {random: 0.1, factor: 5}}\n");
+    goes_round(LEAST "machines: {speed: {lognormal: 0.3}, stragglers: none}\n");
+    goes_round(LEAST "machines: {speed: 0.25}\nnetwork: {}\nevents: []\n");
+    goes_round(LEAST "network: {links: []}\nevents: [random: {cut_every_s: 1}]\n");
+    goes_round(LEAST "agents: 2\nnetwork: {latency_ms: 5, sites: [[1], [0]]}\n");
+}
+
 static void a_tail_goes_round_whatever_it_holds(void **state)
 {
     (void)state;
@@ -265,7 +380,7 @@ static void damaged_experiments_are_refused_or_go_round(void **state)
     struct rng r = rng_stream(7, 0, RNG_TEST, 0);
     size_t good = 0, bad = 0;
     for (int i = 0; i < 20000; i++) {
-        char text[2048];
+        char text[4096];
         const char *source = sources[rng_below(&r, 3)];
         size_t n = strlen(source);
         memcpy(text, source, n + 1);
@@ -302,6 +417,8 @@ int main(void)
         cmocka_unit_test(defaults_are_written_out),
         cmocka_unit_test(layers_are_printed_in_their_nesting),
         cmocka_unit_test(an_experiment_with_everything_goes_round),
+        cmocka_unit_test(surroundings_are_printed_whole_and_on_few_lines),
+        cmocka_unit_test(other_surroundings_go_round),
         cmocka_unit_test(settings_of_every_kind_go_round),
         cmocka_unit_test(a_tail_goes_round_whatever_it_holds),
         cmocka_unit_test(damaged_experiments_are_refused_or_go_round),

@@ -165,15 +165,23 @@ static void record_round(struct run_folder *r, uint64_t round)
          .lr = 0.1,
          .waiting_s = 2,
          .bytes = 100,
-         .messages = 3},
-        {.train_loss = NAN, .loss = INFINITY, .accuracy = 10, .bytes = 11, .messages = 1}};
-    struct evaluation e = {.round = round,
+         .messages = 3,
+         .epoch = 1.5,
+         .rounds = 12,
+         .staleness_mean = 0.75,
+         .staleness_max = 4,
+         .alive = true},
+        {.train_loss = NAN, .loss = INFINITY, .accuracy = 10, .bytes = 11, .messages = 1, .waiting_s = 0.5}};
+    struct evaluation e = {.step = round,
+                           .round = round,
                            .epoch = 0.1,
                            .real_s = 3,
                            .virtual_s = 4,
                            .samples = 640,
                            .scores = scores,
                            .n_agents = 2,
+                           .averaged_loss = 0.125,
+                           .averaged_accuracy = NAN,
                            .disagreement = {1, 2, -INFINITY, 4}};
     assert_ok(run_record_evaluation(r, &e));
 }
@@ -210,12 +218,19 @@ static void an_evaluation_is_one_line_with_everything_in_it(void **state)
     assert_true(real_of(e, "round") == 5 && real_of(e, "epoch") == 0.1 && real_of(e, "samples") == 640);
     assert_true(real_of(e, "real_s") == 3 && real_of(e, "virtual_s") == 4);
     assert_true(real_of(e, "bytes") == 111 && real_of(e, "messages") == 4);
+    assert_true(real_of(e, "step") == 5 && real_of(e, "waiting_s") == 2.5);
+    assert_true(real_of(e, "averaged_loss") == 0.125);
+    assert_true(json_is_null(json_object_get(e, "averaged_accuracy")));
     json_t *agent = json_array_get(json_object_get(e, "agents"), 0);
     assert_true(real_of(agent, "agent") == 0 && real_of(agent, "train_loss") == 0.5);
     assert_true(real_of(agent, "train_accuracy") == 80 && real_of(agent, "loss") == 0.25);
     assert_true(real_of(agent, "accuracy") == 91.5 && real_of(agent, "lr") == 0.1);
     assert_true(real_of(agent, "bytes") == 100 && real_of(agent, "messages") == 3);
-    assert_true(real_of(agent, "waiting_s") == 2);
+    assert_true(real_of(agent, "waiting_s") == 2 && real_of(agent, "epoch") == 1.5);
+    assert_true(real_of(agent, "rounds") == 12 && json_is_true(json_object_get(agent, "alive")));
+    assert_true(real_of(agent, "staleness_mean") == 0.75 && real_of(agent, "staleness_max") == 4);
+    agent = json_array_get(json_object_get(e, "agents"), 1);
+    assert_true(json_is_false(json_object_get(agent, "alive")));
     json_decref(all);
     run_close(&r);
 }
@@ -257,6 +272,23 @@ static void a_fault_is_an_event_even_when_its_words_are_not_text(void **state)
     assert_string_equal(json_string_value(json_object_get(e, "sentence")), "one \"quoted\"\nsentence");
     assert_string_equal(json_string_value(json_object_get(json_array_get(all, 1), "sentence")),
                         "a ? in Latin-1");
+    json_decref(all);
+    run_close(&r);
+}
+
+static void a_note_says_what_happened_to_whom_and_when(void **state)
+{
+    struct run_folder r = created(*state, "run");
+    assert_ok(run_record_note(&r, 7, 12.5, 0.25, 3, "crash", "agent 3 crashed"));
+    assert_ok(run_record_note(&r, 8, 13, NAN, -1, "partition", "a | b"));
+    json_t *all = events_of(&r), *e = json_array_get(all, 0), *everybody = json_array_get(all, 1);
+    assert_string_equal(json_string_value(json_object_get(e, "event")), "note");
+    assert_true(real_of(e, "step") == 7 && real_of(e, "virtual_s") == 12.5 && real_of(e, "real_s") == 0.25);
+    assert_true(real_of(e, "agent") == 3);
+    assert_string_equal(json_string_value(json_object_get(e, "kind")), "crash");
+    assert_string_equal(json_string_value(json_object_get(e, "text")), "agent 3 crashed");
+    assert_true(json_is_null(json_object_get(everybody, "agent")));
+    assert_true(json_is_null(json_object_get(everybody, "real_s")));
     json_decref(all);
     run_close(&r);
 }
@@ -310,7 +342,7 @@ static void a_missing_events_file_is_made_again(void **state)
     run_close(&r);
 }
 
-static void rewinding_removes_exactly_the_later_rounds(void **state)
+static void rewinding_removes_exactly_the_later_steps(void **state)
 {
     struct run_folder r = created(*state, "run");
     for (uint64_t round = 0; round <= 10; round++)
@@ -330,13 +362,30 @@ static void rewinding_removes_exactly_the_later_rounds(void **state)
     run_close(&r);
 }
 
+static void rewinding_goes_by_the_step_and_drops_notes_as_well(void **state)
+{
+    struct run_folder r = created(*state, "run");
+    assert_ok(run_record_note(&r, 3, 1, 1, 0, "crash", "kept"));
+    record_round(&r, 4);
+    assert_ok(run_record_note(&r, 4, 2, 2, 0, "return", "kept: of the very step of the checkpoint"));
+    assert_ok(run_record_note(&r, 5, 2, 2, 0, "crash", "lived again"));
+    assert_ok(run_record_fault(&r, 5, 2, "k", "lived again"));
+    assert_ok(run_rewind_events(&r, 4));
+    json_t *all = events_of(&r);
+    assert_int_equal(json_array_size(all), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(real_of(json_array_get(all, i), "step") == (double)(3 + (i > 0)));
+    json_decref(all);
+    run_close(&r);
+}
+
 static void rewinding_drops_lines_that_are_no_events(void **state)
 {
     struct run_folder r = created(*state, "run");
     record_round(&r, 1);
     run_close(&r);
     FILE *file = fopen(in(r.path, "events.jsonl"), "ab");
-    fputs("garbage\n[1]\n{\"round\":\"x\"}\n{\"round\":-1}\n\n", file);
+    fputs("garbage\n[1]\n{\"step\":\"x\"}\n{\"step\":-1}\n\n", file);
     fwrite("\0\0\0\n", 1, 4, file);
     fclose(file);
     assert_ok(run_open(r.path, 2, &r));
@@ -362,10 +411,12 @@ int main(void)
         SCRATCH(what_is_not_a_finite_number_is_null),
         SCRATCH(numbers_are_written_as_one_would_write_them),
         SCRATCH(a_fault_is_an_event_even_when_its_words_are_not_text),
+        SCRATCH(a_note_says_what_happened_to_whom_and_when),
         SCRATCH(events_go_on_after_reopening),
         SCRATCH(a_half_written_last_line_is_cut_wherever_it_broke_off),
         SCRATCH(a_missing_events_file_is_made_again),
-        SCRATCH(rewinding_removes_exactly_the_later_rounds),
+        SCRATCH(rewinding_removes_exactly_the_later_steps),
+        SCRATCH(rewinding_goes_by_the_step_and_drops_notes_as_well),
         SCRATCH(rewinding_drops_lines_that_are_no_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@ static const struct summary example = {
     .accuracy = {91.52, 0, 91.52, 91.52},
     .loss = {0.2412, 0, 0.2412, 0.2412},
     .best_accuracy = 91.6,
+    .averaged_accuracy = NAN,
     .real_s = 123.4,
     .virtual_s = 70,
     .images_per_s = 2431.7,
@@ -35,6 +36,22 @@ static void a_spread_by_hand(void **state)
     s = spread_of(values, 1);
     assert_true(s.mean == 2 && s.std == 0 && s.min == 2 && s.max == 2);
     assert_true(isnan(spread_of(values, 0).mean));
+}
+
+static void only_the_living_count_unless_none_lives(void **state)
+{
+    (void)state;
+    struct score scores[] = {{.accuracy = 90, .loss = 1, .alive = true},
+                             {.accuracy = NAN, .loss = 5},
+                             {.accuracy = 92, .loss = 2, .alive = true}};
+    struct spread s = spread_of_scores(scores, 3, offsetof(struct score, accuracy));
+    assert_true(s.mean == 91 && s.std == 1 && s.min == 90 && s.max == 92);
+    s = spread_of_scores(scores, 3, offsetof(struct score, loss));
+    assert_true(s.mean == 1.5 && s.std == 0.5);
+    scores[0].alive = scores[2].alive = false;
+    s = spread_of_scores(scores, 3, offsetof(struct score, loss));
+    assert_true(s.min == 1 && s.max == 5);
+    assert_true(isnan(spread_of_scores(scores, 0, offsetof(struct score, loss)).mean));
 }
 
 static void equal_values_have_no_spread(void **state)
@@ -77,6 +94,8 @@ static void the_object_has_every_key_with_its_value(void **state)
     s.loss = (struct spread){0.25, 0.125, 0.1, 0.5};
     s.disagreement = (struct disagreement){1, 2, 3, 4};
     s.agents = 4, s.bytes = 1000000007, s.messages = 17;
+    s.averaged_accuracy = 91.25, s.waiting_share = 0.125, s.notes = 3;
+    s.staleness_mean = 1.5, s.staleness_max = 9;
     json_t *o = object_of(&s);
     static const char *const texts[][2] = {{"name", "fashion"},  {"strategy", "single"},
                                            {"status", "done"},   {"run", "runs/fashion"},
@@ -96,7 +115,10 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "loss", "min") == 0.1 && at(o, "loss", "max") == 0.5);
     assert_true(at(o, "disagreement", "l1") == 1 && at(o, "disagreement", "l2") == 2);
     assert_true(at(o, "disagreement", "linf") == 3 && at(o, "disagreement", "variation") == 4);
-    assert_int_equal(json_object_size(o), 20);
+    assert_true(at(o, "averaged_accuracy", NULL) == 91.25 && at(o, "waiting_share", NULL) == 0.125);
+    assert_true(at(o, "staleness_mean", NULL) == 1.5 && at(o, "staleness_max", NULL) == 9);
+    assert_true(at(o, "notes", NULL) == 3);
+    assert_int_equal(json_object_size(o), 25);
     json_decref(o);
 }
 
@@ -169,9 +191,20 @@ static void the_table_tells_many_agents_how_they_differ(void **state)
     s.agents = 50, s.bytes = 12345678901, s.messages = 4000;
     s.accuracy = (struct spread){91.5, 0.3, 91.12, 91.87};
     s.disagreement.l2 = 0.0123;
+    s.averaged_accuracy = 91.77, s.waiting_share = 0.256, s.notes = 12;
+    s.staleness_mean = 2.25, s.staleness_max = 17;
     char *text = table_of(&s);
-    static const char *const words[] = {"91.50 %", "from 91.12 % to 91.87 %", "50",
-                                        "12.3 GB", "4000 messages",           "0.0123"};
+    static const char *const words[] = {"91.50 %",
+                                        "from 91.12 % to 91.87 %",
+                                        "50",
+                                        "12.3 GB",
+                                        "4000 messages",
+                                        "0.0123",
+                                        "91.77 %",
+                                        "25.60 %",
+                                        "12 ",
+                                        "2.25",
+                                        "most 17"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         assert_has(text, words[i]);
     free(text);
@@ -189,7 +222,9 @@ static void the_table_stays_in_its_columns_with_numbers_of_any_size(void **state
         s.images_per_s = i < 4 ? values[i] : 1e9;
         s.agents = i % 2 ? 10000 : 1;
         s.rounds = s.samples = UINT64_C(1000000000000);
-        s.bytes = s.messages = UINT64_MAX;
+        s.bytes = s.messages = s.notes = UINT64_MAX;
+        s.averaged_accuracy = s.accuracy.min, s.waiting_share = i < 4 ? values[i] : 1;
+        s.staleness_mean = s.staleness_max = values[i];
         free(table_of(&s));
     }
 }
@@ -219,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_spread_by_hand),
+        cmocka_unit_test(only_the_living_count_unless_none_lives),
         cmocka_unit_test(equal_values_have_no_spread),
         cmocka_unit_test(the_object_has_every_key_with_its_value),
         cmocka_unit_test(a_loss_that_is_not_finite_is_null),

@@ -10,11 +10,11 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "experiment/kind.h"
+#include "experiment/machines.h"
 
-#define KINDS_OF(rows)                                                                                       \
+#define KINDS_OF(table)                                                                                      \
     {                                                                                                        \
-        rows, sizeof rows / sizeof *rows                                                                     \
+        .rows = table, .n = sizeof table / sizeof *table                                                     \
     }
 #define FIELDS_OF(rows, type)                                                                                \
     .fields = rows, .n_fields = sizeof rows / sizeof *rows, .size = sizeof(struct type)
@@ -57,6 +57,27 @@ static const struct field toy_folder_rows[] = {
 static const struct kind toy_sets[] = {
     {.name = "dots", .help = "dots"},
     {.name = "files", .help = "samples from files", FIELDS_OF(toy_folder_rows, toy_folder)},
+};
+
+struct toy_skew {
+    double alpha;
+    struct reals counts; /* whole */
+};
+static const struct field toy_skew_rows[] = {
+    {"alpha", FIELD_REAL, offsetof(struct toy_skew, alpha), .min = 0, .max = 10, .help = "how much"},
+    {"counts", FIELD_REALS, offsetof(struct toy_skew, counts), "[1, 2]", .min = 0, .max = 9, .whole = true,
+     .help = "how many"},
+};
+struct toy_papers {
+    struct texts papers;
+};
+static const struct field toy_papers_rows[] = {
+    {"papers", FIELD_TEXTS, offsetof(struct toy_papers, papers), .help = "which"},
+};
+static const struct kind toy_splits[] = {
+    {.name = "shuffle", .help = "in any order"},
+    {.name = "skew", .help = "unequal", FIELDS_OF(toy_skew_rows, toy_skew)},
+    {.name = "papers", .help = "as they say", FIELDS_OF(toy_papers_rows, toy_papers)},
 };
 
 static const struct kind toy_models[] = {
@@ -151,15 +172,24 @@ static const struct kind toy_worlds[] = {
     {.name = "mpi", .help = "on many machines"},
 };
 
+static const struct kind toy_topologies[] = {
+    {.name = "ring", .help = "a cycle", .pattern = "ring:N"},
+    {.name = "mesh", .help = "a mesh", .pattern = "mesh:NxN"},
+};
+
 static const struct registry toy_registry = {{
     [KIND_SET] = KINDS_OF(toy_sets),
+    [KIND_SPLIT] = KINDS_OF(toy_splits),
     [KIND_MODEL] = KINDS_OF(toy_models),
     [KIND_LAYER] = KINDS_OF(toy_layers),
     [KIND_OPTIM] = KINDS_OF(toy_optimisers),
     [KIND_SCHEDULE] = KINDS_OF(toy_schedules),
+    [KIND_TOPOLOGY] = KINDS_OF(toy_topologies),
     [KIND_STRATEGY] = KINDS_OF(toy_strategies),
     [KIND_ENGINE] = KINDS_OF(toy_engines),
     [KIND_WORLD] = KINDS_OF(toy_worlds),
+    [KIND_SPEED] = KINDS_OF(speed_rows),
+    [KIND_STRAGGLER] = KINDS_OF(straggler_rows),
 }};
 
 #endif

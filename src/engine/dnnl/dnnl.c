@@ -265,6 +265,7 @@ const struct engine_ops engine_dnnl = {
     .learn = dnnl_learn,
     .examine = dnnl_examine,
     .update = host_update,
+    .mix = host_mix,
     .read = host_read,
     .write = host_write,
     .describe = dnnl_describe,

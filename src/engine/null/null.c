@@ -1,6 +1,6 @@
 /* null.c - an engine that does no work, so that what remains of a run's time is everybody else's.
  *
- * Rows, reading, writing and the optimiser's slots are real; lessons, exams and updates change no number and
+ * Rows, reading, writing and the optimiser's slots are real; lessons, exams, updates and blends change no number and
  * report a loss of 0 and no hits.
  */
 #include <stdio.h>
@@ -54,6 +54,12 @@ static fault null_update(struct engine *e, const struct update *updates, size_t 
     return OK;
 }
 
+static fault null_mix(struct engine *e, const struct blend *blends, size_t n)
+{
+    (void)e, (void)blends, (void)n;
+    return OK;
+}
+
 static void null_describe(const struct engine *e, char *text, size_t n)
 {
     snprintf(text, n, "null: %zu replicas of %zu parameters, nothing is computed", e->setup.n_replicas,
@@ -67,6 +73,7 @@ const struct engine_ops engine_null = {
     .learn = null_learn,
     .examine = null_examine,
     .update = null_update,
+    .mix = null_mix,
     .read = host_read,
     .write = host_write,
     .describe = null_describe,

@@ -65,7 +65,7 @@ static fault ref_open(const struct engine_setup *setup, struct engine **out)
 static struct ref_pass start_pass(struct ref *r, const struct plan *plan, const struct samples *samples,
                                   size_t replica, int worker)
 {
-    assert(replica < r->host.engine.setup.n_replicas && samples);
+    assert(replica < r->host.engine.setup.n_replicas + r->host.engine.setup.n_spare && samples);
     unsigned char *memory = (unsigned char *)r->memory.bytes + r->n_worker * (size_t)worker;
     return (struct ref_pass){
         .graph = r->host.engine.setup.graph,
@@ -156,6 +156,7 @@ const struct engine_ops engine_ref = {
     .learn = ref_learn,
     .examine = ref_examine,
     .update = host_update,
+    .mix = host_mix,
     .read = host_read,
     .write = host_write,
     .describe = ref_describe,

@@ -1,0 +1,85 @@
+/* adpsgd.c - asynchronous decentralised parallel SGD (Lian et al. 2018).
+ *
+ *   everyone, at its own pace:   g = gradient at theta^t as it is now
+ *                                with one random neighbour j: both theta^t, theta^j become their mean, at one
+ * moment theta^t = theta^t - alpha g          (g is stale: theta^t has moved meanwhile)
+ *
+ * Nobody waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
+ * the mean over all agents. The rounds belong to the group: whoever is free takes the next.
+ */
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "strategy/strategies.h"
+
+struct adpsgd {
+    int64_t every;
+    bool mix_statistics, mix_momentum;
+};
+
+/* A random neighbour that can be reached; when it goes away meanwhile, another one. */
+static fault average_with_one(struct agent *a, const struct adpsgd *s)
+{
+    row_set rows = ROWS_PARAMS | (s->mix_statistics ? ROWS_STATS : 0) | (s->mix_momentum ? ROWS_SLOTS : 0);
+    size_t degree = agent_degree(a);
+    if (!degree)
+        return OK;
+    struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k);
+    size_t start = rng_below(&r, degree);
+    for (size_t i = 0; i < degree; i++) {
+        size_t peer = agent_neighbour(a, (start + i) % degree);
+        fault f = a->link->ops->average(a->link, peer, rows);
+        if (!f)
+            return OK;
+        if (fault_kind_of(f) != FAULT_PEER)
+            return f;
+        a->link->ops->note(a->link, "partner", fault_text(f));
+        fault_drop(f);
+    }
+    return OK;
+}
+
+static fault adpsgd_run(struct agent *a)
+{
+    const struct adpsgd *s = a->settings;
+    while (agent_goes_on(a)) {
+        TRY(agent_learn(a));
+        if (a->k % (uint64_t)s->every == 0)
+            TRY(average_with_one(a, s));
+        TRY(agent_update(a));
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+#define AT(member) offsetof(struct adpsgd, member)
+static const struct field fields[] = {
+    {.name = "every",
+     .kind = FIELD_INT,
+     .offset = AT(every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one averaging to the next"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "mix batchnorm's running statistics, too"},
+    {.name = "mix_momentum",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_momentum),
+     .fallback = "false",
+     .help = "mix the optimiser's slots, too"},
+};
+
+static const struct strategy_row row = {.run = adpsgd_run, .needs_topology = true, .asynchronous = true};
+
+const struct kind strategy_adpsgd = {
+    .name = "adpsgd",
+    .help = "asynchronous: average with one random neighbour, whenever ready",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .size = sizeof(struct adpsgd),
+    .row = &row,
+};

@@ -1,0 +1,187 @@
+/* consensus.c - average consensus: everyone keeps a weighted mean with its neighbours.
+ *
+ *   adapt, then combine:   theta^t_{k+1/2} = theta^t_k - alpha_k g^t_k
+ *                          theta^t_{k+1}   = sum_j w_tj theta^j_{k+1/2}             every `every` rounds
+ *   combine, then adapt    (D-PSGD, Lian et al. 2017):
+ *                          theta^t_{k+1}   = sum_j w_tj theta^j_k - alpha_k g^t_k
+ *
+ * The weights are symmetric and sum to one for everybody, so the mean over all agents never moves in a mixing
+ * step. An agent of unequal power learns only every `learn_every` rounds and mixes only every `mix_every`;
+ * two neighbours mix in the rounds in which both do. Whoever does not take part (dead, cut off, not mixing)
+ * gives its weight back to the agent itself: what is left still sums to one.
+ */
+#include <stdio.h>
+
+#include "strategy/strategies.h"
+
+enum order { ADAPT_THEN_COMBINE, COMBINE_THEN_ADAPT };
+
+struct consensus {
+    int64_t every;
+    struct reals learn_every, mix_every; /* one for all agents, or one each */
+    int order;
+    bool mix_statistics, mix_momentum;
+};
+
+static uint64_t value_of(const struct reals *r, size_t agent)
+{
+    return (uint64_t)r->at[r->n == 1 ? 0 : agent];
+}
+
+static bool mixes(const struct consensus *c, size_t agent, uint64_t k)
+{
+    return k % (uint64_t)c->every == 0 && k % value_of(&c->mix_every, agent) == 0;
+}
+
+static row_set rows_to_mix(const struct consensus *c)
+{
+    return ROWS_PARAMS | (c->mix_statistics ? ROWS_STATS : 0) | (c->mix_momentum ? ROWS_SLOTS : 0);
+}
+
+static bool takes_part(const struct agent *a, const struct consensus *c, size_t peer, uint64_t k)
+{
+    return mixes(c, peer, k) && a->link->ops->takes_part(a->link, peer, k);
+}
+
+/* A neighbour that is gone is noted and done without; any other fault is passed up. */
+static fault do_without(struct agent *a, size_t peer, fault f)
+{
+    if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
+        return f;
+    char text[192];
+    snprintf(text, sizeof text, "agent %zu goes on without agent %zu in round %llu: %.100s", a->index, peer,
+             (unsigned long long)a->k, fault_text(f));
+    a->link->ops->note(a->link, "without", text);
+    fault_drop(f);
+    return OK;
+}
+
+static fault send_to_neighbours(struct agent *a, const struct consensus *c)
+{
+    for (size_t i = 0; i < agent_degree(a); i++) {
+        size_t peer = agent_neighbour(a, i);
+        if (!takes_part(a, c, peer, a->k))
+            continue;
+        fault f = a->link->ops->send_rows(a->link, peer, a->k, rows_to_mix(c));
+        if (f)
+            TRY(do_without(a, peer, f));
+    }
+    return OK;
+}
+
+static fault combine(struct agent *a, const struct consensus *c)
+{
+    double self = 1;
+    size_t n = 0;
+    for (size_t i = 0; i < agent_degree(a); i++) {
+        size_t peer = agent_neighbour(a, i);
+        if (!takes_part(a, c, peer, a->k))
+            continue;
+        fault f = a->link->ops->recv_rows(a->link, peer, a->k, &a->parcels[n]);
+        if (f) {
+            TRY(do_without(a, peer, f));
+            continue;
+        }
+        a->shares[n++] = agent_weight(a, i);
+        self -= agent_weight(a, i);
+    }
+    return n ? a->link->ops->mix(a->link, rows_to_mix(c), self, a->parcels, a->shares, n) : OK;
+}
+
+static fault adapt(struct agent *a, bool learnt)
+{
+    return learnt ? agent_update(a) : OK;
+}
+
+static fault consensus_run(struct agent *a)
+{
+    const struct consensus *c = a->settings;
+    while (agent_goes_on(a)) {
+        bool learns = a->k % value_of(&c->learn_every, a->index) == 0;
+        bool mixing = mixes(c, a->index, a->k);
+        if (mixing && c->order == COMBINE_THEN_ADAPT)
+            TRY(send_to_neighbours(a, c)); /* theta^t_k travels while g^t_k is computed */
+        if (learns)
+            TRY(agent_learn(a));
+        if (c->order == ADAPT_THEN_COMBINE)
+            TRY(adapt(a, learns));
+        if (mixing && c->order == ADAPT_THEN_COMBINE)
+            TRY(send_to_neighbours(a, c));
+        if (mixing)
+            TRY(combine(a, c));
+        if (c->order == COMBINE_THEN_ADAPT)
+            TRY(adapt(a, learns));
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+static fault consensus_check(const struct experiment *e, size_t n_agents)
+{
+    const struct consensus *c = e->strategy.settings;
+    const struct reals *lists[] = {&c->learn_every, &c->mix_every};
+    static const char *const names[] = {"learn_every", "mix_every"};
+    for (size_t i = 0; i < 2; i++)
+        if (lists[i]->n != 1 && lists[i]->n != n_agents)
+            return fail_at(e->strategy.place,
+                           "strategy.%s: %zu numbers for %zu agents; write one for all or one each", names[i],
+                           lists[i]->n, n_agents);
+    return OK;
+}
+
+static const char *const orders[] = {"adapt-then-combine", "combine-then-adapt", NULL};
+
+#define AT(member) offsetof(struct consensus, member)
+static const struct field fields[] = {
+    {.name = "every",
+     .kind = FIELD_INT,
+     .offset = AT(every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one mixing to the next"},
+    {.name = "learn_every",
+     .kind = FIELD_REALS,
+     .whole = true,
+     .offset = AT(learn_every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one lesson to the next, for all agents or each"},
+    {.name = "mix_every",
+     .kind = FIELD_REALS,
+     .whole = true,
+     .offset = AT(mix_every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one mixing to the next, for all agents or each"},
+    {.name = "order",
+     .kind = FIELD_CHOICE,
+     .offset = AT(order),
+     .fallback = "adapt-then-combine",
+     .choices = orders,
+     .help = "step before mixing, or mixing before the step (D-PSGD)"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "mix batchnorm's running statistics, too"},
+    {.name = "mix_momentum",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_momentum),
+     .fallback = "false",
+     .help = "mix the optimiser's slots, too"},
+};
+
+static const struct strategy_row row = {
+    .run = consensus_run, .needs_topology = true, .check = consensus_check};
+
+const struct kind strategy_consensus = {
+    .name = "consensus",
+    .help = "everyone keeps a weighted mean with its neighbours, in step",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .size = sizeof(struct consensus),
+    .row = &row,
+};

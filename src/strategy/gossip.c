@@ -1,0 +1,139 @@
+/* gossip.c - average with one neighbour at a time (Boyd et al. 2006).
+ *
+ *   round:  learn -> update -> every `every` rounds: `pairs` random edges, one after the other; both ends
+ * keep the mean
+ *
+ * A swap is a doubly stochastic mix: the mean over all agents never moves. All agents draw the same edges
+ * from the seed and the round, so nobody has to be asked; an agent takes part in the swaps on its own edges,
+ * in their order. When the partner is gone the agent averages with another living neighbour instead, at one
+ * moment, as AD-PSGD does.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "strategy/strategies.h"
+
+struct gossip {
+    int64_t every, pairs;
+    bool mix_statistics, mix_momentum;
+};
+
+static row_set rows_to_mix(const struct gossip *g)
+{
+    return ROWS_PARAMS | (g->mix_statistics ? ROWS_STATS : 0) | (g->mix_momentum ? ROWS_SLOTS : 0);
+}
+
+static uint64_t pairs_of(const struct gossip *g, const struct topology *t)
+{
+    return g->pairs ? (uint64_t)g->pairs : t->n_edges;
+}
+
+/* Another living neighbour, from the agent's own stream of this round; FAULT_PEER when there is none. */
+static fault swap_with_another(struct agent *a, const struct gossip *g, size_t gone, uint64_t turn)
+{
+    struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k << 8 | (turn & 255));
+    size_t degree = agent_degree(a), start = rng_below(&r, degree);
+    for (size_t i = 0; i < degree; i++) {
+        size_t peer = agent_neighbour(a, (start + i) % degree);
+        if (peer == gone || !a->link->ops->takes_part(a->link, peer, a->k))
+            continue;
+        char text[128];
+        snprintf(text, sizeof text, "agent %zu averages with agent %zu instead of agent %zu, which is gone",
+                 a->index, peer, gone);
+        a->link->ops->note(a->link, "partner", text);
+        return a->link->ops->average(a->link, peer, rows_to_mix(g));
+    }
+    return FAIL(FAULT_PEER, "agent %zu has no neighbour left", a->index);
+}
+
+/* Both ends keep the mean. `turn` tells apart several swaps of one pair in one round. */
+static fault swap(struct agent *a, const struct gossip *g, size_t peer, uint64_t turn)
+{
+    uint64_t tag = a->k; /* swaps of one pair and round follow each other in order, so one tag does for all */
+    double half = 0.5;
+    fault f = a->link->ops->send_rows(a->link, peer, tag, rows_to_mix(g));
+    if (!f)
+        f = a->link->ops->recv_rows(a->link, peer, tag, &a->parcels[0]);
+    if (!f)
+        return a->link->ops->mix(a->link, rows_to_mix(g), half, a->parcels, &half, 1);
+    if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
+        return f;
+    fault_drop(f);
+    f = swap_with_another(a, g, peer, turn);
+    if (f && (fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT)) {
+        fault_drop(f);
+        f = OK;
+    }
+    return f;
+}
+
+/* The edges of this round: independent draws from all edges, the same for every agent. */
+static fault swap_on_my_edges(struct agent *a, const struct gossip *g)
+{
+    const struct topology *t = a->stage->topology;
+    if (!t || !t->n_edges)
+        return OK;
+    struct rng r = rng_stream(a->stage->seed, 0, RNG_PARTNER, UINT64_MAX - a->k);
+    for (uint64_t turn = 0; turn < pairs_of(g, t); turn++) {
+        struct edge e = t->edges[rng_below(&r, t->n_edges)];
+        if (e.a != a->index && e.b != a->index)
+            continue;
+        size_t peer = e.a == a->index ? e.b : e.a;
+        if (a->link->ops->takes_part(a->link, peer, a->k))
+            TRY(swap(a, g, peer, turn));
+    }
+    return OK;
+}
+
+static fault gossip_run(struct agent *a)
+{
+    const struct gossip *g = a->settings;
+    while (agent_goes_on(a)) {
+        TRY(agent_learn(a));
+        TRY(agent_update(a));
+        if (a->k % (uint64_t)g->every == 0)
+            TRY(swap_on_my_edges(a, g));
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+#define AT(member) offsetof(struct gossip, member)
+static const struct field fields[] = {
+    {.name = "every",
+     .kind = FIELD_INT,
+     .offset = AT(every),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one gossip to the next"},
+    {.name = "pairs",
+     .kind = FIELD_INT,
+     .offset = AT(pairs),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e9,
+     .help = "random edges a round, one after the other; 0: as many as there are edges"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "mix batchnorm's running statistics, too"},
+    {.name = "mix_momentum",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_momentum),
+     .fallback = "false",
+     .help = "mix the optimiser's slots, too"},
+};
+
+static const struct strategy_row row = {.run = gossip_run, .needs_topology = true};
+
+const struct kind strategy_gossip = {
+    .name = "gossip",
+    .help = "random pairs of neighbours keep their mean",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .size = sizeof(struct gossip),
+    .row = &row,
+};

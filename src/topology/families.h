@@ -1,0 +1,26 @@
+/* families.h - the makers of edges behind the names of graphs. */
+#ifndef VECHE_TOPOLOGY_FAMILIES_H
+#define VECHE_TOPOLOGY_FAMILIES_H
+
+#include "base/rng.h"
+#include "topology/sketch.h"
+
+/* The numbers of a spec, each family using its own. */
+struct sizes {
+    int64_t n;             /* vertices                                                   */
+    int64_t k;             /* chords, degree, fanout, dimensions                         */
+    int64_t rows, columns; /* grid, torus                                                */
+    double p;              /* a chance                                                   */
+    const char *path;      /* file                                                       */
+};
+
+/* Sets the sketch's n and adds edges. A fault's sentence does not say which spec it is about. `random` is
+ * used by the makers in random.c only. */
+typedef fault maker(const struct sizes *z, struct rng *random, struct sketch *s);
+
+maker make_path, make_cycle, make_chords, make_complete, make_star, make_tree, make_grid, make_torus,
+    make_hypercube, make_exponential, make_expander; /* families.c */
+maker make_random, make_regular, make_small_world;   /* random.c   */
+maker make_from_file;                                /* file.c: faults begin with the file and its line */
+
+#endif

@@ -1,0 +1,150 @@
+/* inside.h - what the files of the local world share. */
+#ifndef VECHE_WORLD_LOCAL_INSIDE_H
+#define VECHE_WORLD_LOCAL_INSIDE_H
+
+#include "world/local/agenda.h"
+#include "world/local/fiber.h"
+#include "world/local/local.h"
+#include "world/local/tape.h"
+
+/* An agent's life:
+ *
+ *      READY <-> PARKED --> DONE            (its program came to its end)
+ *        ^         |
+ *        |         v
+ *        +------ DOWN                       (crashed; back to READY when its machine returns)
+ */
+enum life { LIFE_READY, LIFE_PARKED, LIFE_DONE, LIFE_DOWN };
+
+struct snapshot { /* a row as it was when it was sent */
+    enum row row;
+    size_t at;    /* the agent's own row while nobody has written it since, else a spare one */
+    size_t owner; /* the agent; NOBODY once it lies in a spare row */
+    uint32_t refs;
+    struct snapshot *next; /* in the list of free ones */
+};
+
+struct message {
+    struct message *next;
+    size_t from, to;
+    uint64_t tag;
+    size_t n_bytes;
+    void *bytes; /* owned, or NULL */
+    size_t n_rows;
+    struct snapshot *rows[N_ROWS];
+};
+
+struct actor {
+    struct link link; /* first: a struct link * of this world is a struct actor * */
+    struct local *world;
+    struct agent *agent;
+    struct fiber *fiber; /* owned */
+    enum life life;
+    bool alive;      /* its machine is up */
+    fault verdict;   /* what the verb it waits in will return */
+    uint64_t ticket; /* counts its waits: what was meant for an earlier one is stale */
+    bool receives;   /* waits for a message from `from` under `tag` */
+    size_t from;
+    uint64_t tag;
+    struct message *mail;          /* arrived, oldest first */
+    struct snapshot *live[N_ROWS]; /* of its rows, as long as they are not written */
+    double card_out_s, card_in_s;  /* its network card is busy until then */
+    double speed;
+    uint64_t joined; /* takes part from this round on */
+    uint64_t writes, writes_at_lesson;
+    bool has_gradient;
+    struct actor *next_ready;
+};
+
+struct cut {
+    uint32_t a, b;
+};
+
+struct mended { /* two agents that can reach each other again take part together from this round on */
+    uint32_t a, b;
+    uint64_t round;
+};
+
+struct deadline {
+    double at_s;
+    uint32_t who;
+    uint64_t ticket;
+};
+
+struct local {
+    struct stage *stage;   /* borrowed */
+    struct engine *engine; /* borrowed */
+    struct watcher watcher;
+    struct actor *actors; /* owned */
+    size_t n;
+    struct tape *tape; /* owned */
+    double now_s;
+    uint64_t steps;
+    uint64_t replay_to;
+    bool replaying, in_step;
+    size_t n_up; /* actors that are READY or PARKED */
+    struct actor *ready, **ready_end;
+    struct agenda agenda;
+    struct deadline *deadlines; /* owned: a ring, since everyone's patience is the same */
+    size_t deadline_room, deadline_first, n_deadlines;
+    struct message *free_messages;
+    struct snapshot *free_snapshots;
+    size_t *free_rows[N_ROWS]; /* owned: stacks of spare rows */
+    size_t n_free_rows[N_ROWS];
+    struct cut *cuts; /* owned */
+    size_t n_cuts, cut_room;
+    uint32_t *group; /* owned: of each agent while the network is partitioned */
+    bool partitioned;
+    struct mended *mended; /* owned */
+    size_t n_mended, mended_room;
+    uint64_t *random_draws; /* owned: per agent and link, how many random events there were */
+};
+
+/* kinds of moments on the agenda */
+enum {
+    MOMENT_WAKE,
+    MOMENT_ARRIVE,
+    MOMENT_AVERAGE,
+    MOMENT_ADOPT,
+    MOMENT_SCRIPT,
+    MOMENT_RANDOM_AGENT,
+    MOMENT_RANDOM_LINK
+};
+
+/* local.c */
+void wake(struct actor *a, fault verdict);
+fault park(struct actor *a);
+fault expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what);
+fault begin_life(struct actor *a);
+
+/* verbs.c */
+extern const struct link_ops local_link;
+fault arrive(struct local *w, struct message *m);
+fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
+fault adopt_now(struct local *w, struct actor *a, struct actor *peer);
+void message_free(struct local *w, struct message *m);
+void drop_mail(struct actor *a);
+
+/* rows.c */
+fault rows_open(struct local *w);
+void rows_close(struct local *w);
+fault snapshot_take(struct actor *a, enum row row, struct snapshot **out);
+void snapshot_drop(struct local *w, struct snapshot *s);
+/* Before a row is written: what was sent of it is copied away. */
+fault about_to_write(struct actor *a, enum row row);
+
+/* wires.c */
+bool can_reach(const struct local *w, size_t a, size_t b);
+/* Books a transfer that begins now at the earliest; returns when the last byte is there. */
+double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
+fault cut_pair(struct local *w, size_t a, size_t b);
+fault mend_pair(struct local *w, size_t a, size_t b);
+fault heal_all(struct local *w);
+fault partition(struct local *w, const struct event *e);
+uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
+
+/* script.c */
+fault script_open(struct local *w);
+fault script_moment(struct local *w, const struct moment *m);
+
+#endif

@@ -1,0 +1,384 @@
+/* local.c - the turns: who runs, what happens next, and when the play is over. */
+#include "world/local/local.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "world/local/inside.h"
+
+enum { STACK_BYTES = 64 << 10 };
+
+/* ---- turns ---- */
+
+static void make_ready(struct actor *a)
+{
+    struct local *w = a->world;
+    a->life = LIFE_READY;
+    a->next_ready = NULL;
+    *w->ready_end = a;
+    w->ready_end = &a->next_ready;
+}
+
+/* The verb an actor waits in returns `verdict`, which is taken. */
+void wake(struct actor *a, fault verdict)
+{
+    a->verdict = verdict;
+    a->receives = false;
+    make_ready(a);
+}
+
+fault park(struct actor *a)
+{
+    a->life = LIFE_PARKED;
+    a->ticket++;
+    fiber_park(a->fiber);
+    fault verdict = a->verdict;
+    a->verdict = OK;
+    return verdict;
+}
+
+/* Something that concerns the wait an actor is about to begin. */
+fault expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what)
+{
+    return agenda_add(&w->agenda, (struct moment){.at_s = at_s,
+                                                  .kind = kind,
+                                                  .who = (uint32_t)who->link.self,
+                                                  .whom = (uint32_t)whom,
+                                                  .ticket = who->ticket + 1,
+                                                  .what = what});
+}
+
+static void live(void *arg)
+{
+    struct actor *a = arg;
+    fault f = a->agent->returned ? agent_rejoin(a->agent) : OK;
+    if (!f)
+        f = strategy_row(a->world->stage->experiment)->run(a->agent);
+    a->verdict = f;
+}
+
+fault begin_life(struct actor *a)
+{
+    fiber_begin(a->fiber, live, a);
+    a->verdict = OK;
+    a->world->n_up++;
+    make_ready(a);
+    return OK;
+}
+
+/* A program came to its end: all done, or its machine went down under it, or something is wrong. */
+static fault end_life(struct actor *a)
+{
+    fault f = a->verdict;
+    a->verdict = OK;
+    a->world->n_up--;
+    if (f && fault_kind_of(f) != FAULT_CRASH)
+        return f;
+    a->life = f ? LIFE_DOWN : LIFE_DONE;
+    fault_drop(f);
+    return OK;
+}
+
+static fault run_ready(struct local *w)
+{
+    while (w->ready) {
+        struct actor *a = w->ready;
+        w->ready = a->next_ready;
+        if (!w->ready)
+            w->ready_end = &w->ready;
+        fiber_resume(a->fiber);
+        if (fiber_has_ended(a->fiber))
+            TRY(end_life(a));
+        if (tape_is_long(w->tape))
+            TRY(tape_flush(w->tape));
+    }
+    return OK;
+}
+
+/* ---- the clock ---- */
+
+static bool is_stale(const struct local *w, uint32_t who, uint64_t ticket)
+{
+    const struct actor *a = &w->actors[who];
+    return a->life != LIFE_PARKED || a->ticket != ticket;
+}
+
+static const struct deadline *first_deadline(struct local *w)
+{
+    while (w->n_deadlines) {
+        const struct deadline *d = &w->deadlines[w->deadline_first];
+        if (!is_stale(w, d->who, d->ticket))
+            return d;
+        w->deadline_first = (w->deadline_first + 1) % w->deadline_room;
+        w->n_deadlines--;
+    }
+    return NULL;
+}
+
+static double next_moment_s(struct local *w)
+{
+    const struct deadline *d = first_deadline(w);
+    double at_s = d ? d->at_s : INFINITY;
+    if (!agenda_is_empty(&w->agenda) && agenda_first(&w->agenda)->at_s <= at_s)
+        at_s = agenda_first(&w->agenda)->at_s;
+    return at_s;
+}
+
+static fault reach_deadline(struct local *w)
+{
+    const struct deadline *d = first_deadline(w);
+    struct actor *a = &w->actors[d->who];
+    w->now_s = d->at_s;
+    wake(a, FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for agent %zu in vain", a->link.self,
+                 w->stage->experiment->network.patience_s, a->from));
+    return OK;
+}
+
+static fault reach_moment(struct local *w, const struct moment *m)
+{
+    struct actor *who = &w->actors[m->who];
+    switch (m->kind) {
+    case MOMENT_ARRIVE:
+        return arrive(w, m->what);
+    case MOMENT_WAKE:
+        if (!is_stale(w, m->who, m->ticket))
+            wake(who, OK);
+        return OK;
+    case MOMENT_AVERAGE:
+        if (!is_stale(w, m->who, m->ticket))
+            wake(who, average_now(w, who, &w->actors[m->whom], (row_set)(uintptr_t)m->what));
+        return OK;
+    case MOMENT_ADOPT:
+        if (!is_stale(w, m->who, m->ticket))
+            wake(who, adopt_now(w, who, &w->actors[m->whom]));
+        return OK;
+    default:
+        return script_moment(w, m);
+    }
+}
+
+static fault move_clock(struct local *w)
+{
+    const struct deadline *d = first_deadline(w);
+    if (d && (agenda_is_empty(&w->agenda) || d->at_s < agenda_first(&w->agenda)->at_s))
+        return reach_deadline(w);
+    struct moment m = agenda_take(&w->agenda);
+    w->now_s = m.at_s;
+    return reach_moment(w, &m);
+}
+
+/* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its
+ * last step, where the run was saved. */
+static fault step(struct local *w)
+{
+    if (!w->in_step) {
+        TRY(run_ready(w));
+        if (w->n_up == 0)
+            return OK;
+        w->steps++;
+        w->in_step = true;
+        if (next_moment_s(w) > w->now_s)
+            TRY(w->watcher.moment(w->watcher.ctx));
+        if (w->replaying && w->steps == w->replay_to)
+            return OK;
+    }
+    w->in_step = false;
+    return move_clock(w);
+}
+
+fault local_play(struct local *w)
+{
+    while (w->n_up)
+        TRY(step(w));
+    TRY(tape_flush(w->tape));
+    size_t done = 0;
+    for (size_t i = 0; i < w->n; i++)
+        done += w->actors[i].life == LIFE_DONE;
+    return done ? OK : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end", w->n);
+}
+
+fault local_replay(struct local *w, uint64_t steps)
+{
+    fault f = OK;
+    w->replaying = true;
+    w->replay_to = steps;
+    tape_set_silent(w->tape, true);
+    while (!f && w->n_up && w->steps < steps)
+        f = step(w);
+    tape_set_silent(w->tape, false);
+    w->replaying = false;
+    return f;
+}
+
+/* ---- what is computed ---- */
+
+static void prepare_lesson(void *ctx, size_t agent, uint64_t lesson, struct pick *picks, uint64_t *seed)
+{
+    struct local *w = ctx;
+    struct rng r = rng_stream(w->stage->seed, (uint32_t)agent, RNG_DROPOUT, lesson);
+    *seed = rng_next(&r);
+    feed_batch(&w->actors[agent].agent->feed, lesson, picks);
+}
+
+static fault lesson_answered(void *ctx, size_t agent, uint64_t lesson, double loss, size_t hits)
+{
+    struct local *w = ctx;
+    struct agent *a = w->actors[agent].agent;
+    if (!isfinite(loss))
+        return FAIL(
+            FAULT_NUMBER,
+            "the loss of agent %zu became %s in lesson %llu (epoch %.2f, learning rate %g): training has "
+            "diverged; a smaller optim.lr or a longer schedule.warmup_epochs may help",
+            agent, isnan(loss) ? "NaN" : "infinite", (unsigned long long)lesson + 1,
+            feed_epochs(&a->feed, lesson), a->lr);
+    a->tally.loss += loss;
+    a->tally.hits += hits;
+    a->tally.samples += a->feed.batch;
+    a->tally.lessons++;
+    return OK;
+}
+
+fault local_settle(struct local *w)
+{
+    return tape_flush(w->tape);
+}
+
+/* ---- opening and closing ---- */
+
+static fault open_actors(struct local *w, struct agent *agents, const double *speeds)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        struct actor *a = &w->actors[i];
+        *a = (struct actor){
+            .link = {.ops = &local_link, .self = i, .n_agents = w->n},
+            .world = w,
+            .agent = &agents[i],
+            .alive = true,
+            .speed = speeds[i],
+        };
+        agents[i].link = &a->link;
+        TRY(fiber_new(STACK_BYTES, &a->fiber));
+        TRY(begin_life(a));
+    }
+    return OK;
+}
+
+static fault open_parts(struct local *w, struct agent *agents, const double *speeds)
+{
+    const struct topology *t = w->stage->topology;
+    w->actors = calloc(w->n, sizeof *w->actors);
+    w->group = calloc(w->n, sizeof *w->group);
+    w->random_draws = calloc(w->n + (t ? t->n_edges : 0), sizeof *w->random_draws);
+    if (!w->actors || !w->group || !w->random_draws)
+        return OUT_OF_MEMORY;
+    TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, &w->tape));
+    TRY(rows_open(w));
+    TRY(open_actors(w, agents, speeds));
+    return script_open(w);
+}
+
+fault local_open(struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
+                 struct watcher watcher, struct local **out)
+{
+    struct local *w = calloc(1, sizeof *w);
+    if (!w)
+        return OUT_OF_MEMORY;
+    w->stage = stage;
+    w->engine = engine;
+    w->watcher = watcher;
+    w->n = stage->n_agents;
+    w->ready_end = &w->ready;
+    fault f = open_parts(w, agents, speeds);
+    if (f) {
+        local_close(w);
+        return f;
+    }
+    *out = w;
+    return OK;
+}
+
+/* Messages still under way are on the agenda, those waiting to be received in somebody's mail. */
+static void drop_messages(struct local *w)
+{
+    while (!agenda_is_empty(&w->agenda)) {
+        struct moment m = agenda_take(&w->agenda);
+        if (m.kind == MOMENT_ARRIVE)
+            message_free(w, m.what);
+    }
+    for (size_t i = 0; w->actors && i < w->n; i++)
+        drop_mail(&w->actors[i]);
+    while (w->free_messages) {
+        struct message *next = w->free_messages->next;
+        free(w->free_messages);
+        w->free_messages = next;
+    }
+}
+
+void local_close(struct local *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; w->actors && i < w->n; i++) {
+        struct actor *a = &w->actors[i];
+        if (a->agent && a->fiber && !fiber_has_ended(a->fiber))
+            for (size_t p = 0; p <= agent_degree(a->agent); p++) /* received, not yet mixed */
+                local_link.drop(&a->link, &a->agent->parcels[p]);
+        fault_drop(a->verdict);
+        fiber_free(a->fiber);
+    }
+    drop_messages(w);
+    rows_close(w);
+    agenda_release(&w->agenda);
+    tape_free(w->tape);
+    free(w->deadlines);
+    free(w->cuts);
+    free(w->group);
+    free(w->mended);
+    free(w->random_draws);
+    free(w->actors);
+    free(w);
+}
+
+/* ---- questions ---- */
+
+double local_now_s(const struct local *w)
+{
+    return w->now_s;
+}
+
+uint64_t local_steps(const struct local *w)
+{
+    return w->steps + (w->n_up == 0); /* once all is over, after the last step and not in it */
+}
+
+bool local_is_replaying(const struct local *w)
+{
+    return w->replaying;
+}
+
+bool local_is_alive(const struct local *w, size_t agent)
+{
+    return w->actors[agent].alive;
+}
+
+struct link_counts local_counts(const struct local *w, size_t agent)
+{
+    return w->actors[agent].link.counts;
+}
+
+struct tape_times local_times(const struct local *w)
+{
+    return tape_times(w->tape);
+}
+
+void local_rows_needed(const struct local *w, enum row row, bool *needed)
+{
+    size_t n_rows = w->n + w->engine->setup.n_spare;
+    for (size_t i = 0; i < n_rows; i++)
+        needed[i] = row != ROW_GRADS || (i < w->n && w->actors[i].has_gradient);
+    needed[local_mean_row(w->n)] = false;
+    for (size_t f = 0; f < w->n_free_rows[row]; f++)
+        needed[w->free_rows[row][f]] = false;
+}

@@ -1,0 +1,162 @@
+/* script.c - crashes, returns, cuts and partitions: those the experiment names, and those that chance brings.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "world/local/inside.h"
+
+static void note(struct local *w, size_t agent, const char *kind, const char *text)
+{
+    if (!w->replaying)
+        w->watcher.note(w->watcher.ctx, w->now_s, agent, kind, text);
+}
+
+static void crash(struct local *w, size_t i)
+{
+    struct actor *a = &w->actors[i];
+    if (!a->alive)
+        return;
+    char text[64];
+    snprintf(text, sizeof text, "agent %zu is down", i);
+    note(w, i, "crash", text);
+    a->alive = false;
+    drop_mail(a);
+    if (a->life == LIFE_PARKED)
+        wake(a, FAIL(FAULT_CRASH, "the machine of agent %zu is down", i));
+    for (size_t j = 0; j < w->n; j++) {
+        struct actor *b = &w->actors[j];
+        if (b->life == LIFE_PARKED && b->receives && b->from == i)
+            wake(b, FAIL(FAULT_PEER, "agent %zu is down", i));
+    }
+}
+
+/* The round after the latest that a living neighbour is in: nobody has begun it yet. */
+static uint64_t round_to_join(const struct local *w, size_t i)
+{
+    const struct topology *t = w->stage->topology;
+    uint64_t round = w->actors[i].agent->k;
+    for (size_t e = t ? t->first[i] : 0; t && e < t->first[i + 1]; e++) {
+        const struct actor *peer = &w->actors[t->neighbour[e]];
+        if (peer->alive && peer->agent->k + 1 > round)
+            round = peer->agent->k + 1;
+    }
+    return round;
+}
+
+static fault bring_back(struct local *w, size_t i)
+{
+    struct actor *a = &w->actors[i];
+    if (a->alive)
+        return OK;
+    a->alive = true;
+    if (a->life != LIFE_DOWN)
+        return OK; /* it had come to its end before */
+    if (!w->stage->asynchronous)
+        a->agent->k = a->joined = round_to_join(w, i);
+    a->agent->returned = true;
+    return begin_life(a);
+}
+
+static fault happen(struct local *w, const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_CRASH:
+        for (size_t i = 0; i < e->who.n; i++)
+            crash(w, e->who.agents[i]);
+        return OK;
+    case EVENT_RETURN:
+        for (size_t i = 0; i < e->who.n; i++)
+            TRY(bring_back(w, e->who.agents[i]));
+        return OK;
+    case EVENT_CUT:
+        note(w, e->who.agents[0], "cut", "a link is cut");
+        return cut_pair(w, e->who.agents[0], e->who.agents[1]);
+    case EVENT_MEND:
+        note(w, e->who.agents[0], "mend", "a link is mended");
+        return mend_pair(w, e->who.agents[0], e->who.agents[1]);
+    case EVENT_PARTITION:
+        note(w, 0, "partition", "the network falls into parts");
+        return partition(w, e);
+    case EVENT_HEAL:
+        note(w, 0, "heal", "every link works again");
+        return heal_all(w);
+    case N_EVENTS:
+        break;
+    }
+    return OK;
+}
+
+/* The next waiting time of source i (an agent, or after those a link), exponential with this mean. */
+static double draw(struct local *w, size_t i, double mean_s)
+{
+    struct rng r = rng_stream(w->stage->seed, (uint32_t)i, RNG_EVENTS, w->random_draws[i]++);
+    return -mean_s * log(1 - rng_uniform(&r));
+}
+
+static fault expect_random(struct local *w, int kind, size_t source, double mean_s)
+{
+    if (mean_s <= 0)
+        return OK;
+    size_t i = kind == MOMENT_RANDOM_AGENT ? source : w->n + source;
+    return agenda_add(
+        &w->agenda,
+        (struct moment){.at_s = w->now_s + draw(w, i, mean_s), .kind = kind, .who = (uint32_t)source});
+}
+
+fault script_open(struct local *w)
+{
+    const struct event_settings *s = &w->stage->experiment->events;
+    const struct topology *t = w->stage->topology;
+    for (size_t i = 0; i < s->n; i++)
+        TRY(agenda_add(
+            &w->agenda,
+            (struct moment){.at_s = s->at[i].at_s, .kind = MOMENT_SCRIPT, .what = (void *)&s->at[i]}));
+    if (!s->has_random)
+        return OK;
+    for (size_t i = 0; i < w->n; i++)
+        TRY(expect_random(w, MOMENT_RANDOM_AGENT, i, s->random.crash_every_s));
+    for (size_t i = 0; t && i < t->n_edges; i++)
+        TRY(expect_random(w, MOMENT_RANDOM_LINK, i, s->random.cut_every_s));
+    return OK;
+}
+
+static fault random_agent(struct local *w, size_t i)
+{
+    const struct random_events *r = &w->stage->experiment->events.random;
+    if (w->actors[i].alive) {
+        crash(w, i);
+        return expect_random(w, MOMENT_RANDOM_AGENT, i, r->down_s);
+    }
+    TRY(bring_back(w, i));
+    return expect_random(w, MOMENT_RANDOM_AGENT, i, r->crash_every_s);
+}
+
+static fault random_link(struct local *w, size_t i)
+{
+    const struct random_events *r = &w->stage->experiment->events.random;
+    struct edge e = w->stage->topology->edges[i];
+    bool is_cut_now = false;
+    for (size_t c = 0; c < w->n_cuts; c++)
+        is_cut_now |= w->cuts[c].a == e.a && w->cuts[c].b == e.b;
+    if (!is_cut_now) {
+        note(w, e.a, "cut", "a link is cut");
+        TRY(cut_pair(w, e.a, e.b));
+        return expect_random(w, MOMENT_RANDOM_LINK, i, r->cut_s);
+    }
+    note(w, e.a, "mend", "a link is mended");
+    TRY(mend_pair(w, e.a, e.b));
+    return expect_random(w, MOMENT_RANDOM_LINK, i, r->cut_every_s);
+}
+
+fault script_moment(struct local *w, const struct moment *m)
+{
+    switch (m->kind) {
+    case MOMENT_SCRIPT:
+        return happen(w, m->what);
+    case MOMENT_RANDOM_AGENT:
+        return random_agent(w, m->who);
+    default:
+        return random_link(w, m->who);
+    }
+}

@@ -1,0 +1,317 @@
+/* tape.c - see tape.h. Levels are counted from 1 within one flush; 0 stands for everything before it. */
+#include "world/local/tape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum entry_kind { ENTRY_LEARN, ENTRY_UPDATE, ENTRY_BLEND, N_ENTRY_KINDS };
+
+struct entry {
+    enum entry_kind kind;
+    uint32_t level;
+    size_t agent; /* LEARN, UPDATE */
+    uint64_t number;
+    double lr;
+    enum row row; /* BLEND */
+    size_t into, also, first_term, n_terms;
+};
+
+struct mark { /* the last level that ... a row */
+    uint32_t read, wrote;
+};
+
+struct tape {
+    struct engine *engine; /* borrowed */
+    struct tape_client client;
+    bool silent;
+    size_t n_rows;         /* of each matrix, spare ones included */
+    struct mark *marks;    /* owned: [N_ROWS][n_rows] */
+    struct entry *entries; /* owned, as all below */
+    size_t n_entries, entry_room;
+    size_t *from; /* terms of blends */
+    float *weights;
+    size_t n_terms, term_room;
+    uint32_t top; /* the highest level so far */
+    size_t n_lessons;
+    uint32_t *order; /* entries by level and kind */
+    size_t order_room;
+    struct lesson *lessons; /* [n_replicas] */
+    struct update *updates; /* [n_replicas] */
+    struct pick *picks;     /* [n_replicas][batch] */
+    struct blend *blends;
+    size_t blend_room;
+    double spent_s[N_ENTRY_KINDS];
+};
+
+fault tape_new(struct engine *engine, struct tape_client client, struct tape **out)
+{
+    const struct engine_setup *s = &engine->setup;
+    struct tape *t = calloc(1, sizeof *t);
+    if (!t)
+        return OUT_OF_MEMORY;
+    t->engine = engine;
+    t->client = client;
+    t->n_rows = s->n_replicas + s->n_spare;
+    t->marks = calloc(N_ROWS * t->n_rows, sizeof *t->marks);
+    t->lessons = calloc(s->n_replicas, sizeof *t->lessons);
+    t->updates = calloc(s->n_replicas, sizeof *t->updates);
+    t->picks = calloc(s->n_replicas * s->batch, sizeof *t->picks);
+    if (!t->marks || !t->lessons || !t->updates || !t->picks) {
+        tape_free(t);
+        return OUT_OF_MEMORY;
+    }
+    *out = t;
+    return OK;
+}
+
+void tape_free(struct tape *t)
+{
+    if (!t)
+        return;
+    free(t->marks);
+    free(t->entries);
+    free(t->from);
+    free(t->weights);
+    free(t->order);
+    free(t->lessons);
+    free(t->updates);
+    free(t->picks);
+    free(t->blends);
+    free(t);
+}
+
+void tape_set_silent(struct tape *t, bool silent)
+{
+    t->silent = silent;
+}
+
+/* The array with room for at least n items, doubled as needed; NULL when memory is out, the old one
+ * untouched. */
+static void *with_room(void *array, size_t *room, size_t n, size_t size)
+{
+    if (n <= *room)
+        return array;
+    size_t wanted = *room ? *room : 64;
+    while (wanted < n)
+        wanted *= 2;
+    void *longer = realloc(array, wanted * size);
+    if (longer)
+        *room = wanted;
+    return longer;
+}
+
+#define MAKE_ROOM(array, room, n)                                                                            \
+    do {                                                                                                     \
+        void *longer_ = with_room((array), (room), (n), sizeof *(array));                                    \
+        if (!longer_)                                                                                        \
+            return OUT_OF_MEMORY;                                                                            \
+        (array) = longer_;                                                                                   \
+    } while (0)
+
+static struct mark *mark_of(struct tape *t, enum row row, size_t i)
+{
+    return &t->marks[(size_t)row * t->n_rows + i];
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t level_to_read(struct tape *t, enum row row, size_t i)
+{
+    return mark_of(t, row, i)->wrote + 1;
+}
+
+static uint32_t level_to_write(struct tape *t, enum row row, size_t i)
+{
+    const struct mark *m = mark_of(t, row, i);
+    return later(m->read, m->wrote) + 1;
+}
+
+static void has_read(struct tape *t, enum row row, size_t i, uint32_t level)
+{
+    struct mark *m = mark_of(t, row, i);
+    m->read = later(m->read, level);
+}
+
+static void has_written(struct tape *t, enum row row, size_t i, uint32_t level)
+{
+    mark_of(t, row, i)->wrote = level;
+}
+
+static fault enter(struct tape *t, struct entry e)
+{
+    MAKE_ROOM(t->entries, &t->entry_room, t->n_entries + 1);
+    t->entries[t->n_entries++] = e;
+    t->top = later(t->top, e.level);
+    return OK;
+}
+
+fault tape_learn(struct tape *t, size_t agent, uint64_t lesson)
+{
+    if (t->silent)
+        return OK;
+    uint32_t level = level_to_read(t, ROW_PARAMS, agent);
+    level = later(level, level_to_write(t, ROW_GRADS, agent));
+    level = later(level, level_to_write(t, ROW_STATS, agent));
+    has_read(t, ROW_PARAMS, agent, level);
+    has_written(t, ROW_GRADS, agent, level);
+    has_written(t, ROW_STATS, agent, level);
+    t->n_lessons++;
+    return enter(t, (struct entry){.kind = ENTRY_LEARN, .level = level, .agent = agent, .number = lesson});
+}
+
+fault tape_update(struct tape *t, size_t agent, double lr, uint64_t step)
+{
+    if (t->silent)
+        return OK;
+    uint32_t level = level_to_read(t, ROW_GRADS, agent);
+    static const enum row written[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
+    for (size_t i = 0; i < 3; i++)
+        level = later(level, level_to_write(t, written[i], agent));
+    has_read(t, ROW_GRADS, agent, level);
+    for (size_t i = 0; i < 3; i++)
+        has_written(t, written[i], agent, level);
+    return enter(
+        t, (struct entry){.kind = ENTRY_UPDATE, .level = level, .agent = agent, .number = step, .lr = lr});
+}
+
+static uint32_t level_of_blend(struct tape *t, const struct blend *b)
+{
+    uint32_t level = level_to_write(t, b->row, b->into);
+    if (b->also != NO_ROW)
+        level = later(level, level_to_write(t, b->row, b->also));
+    for (size_t i = 0; i < b->n; i++)
+        level = later(level, level_to_read(t, b->row, b->from[i]));
+    return level;
+}
+
+fault tape_blend(struct tape *t, struct blend b)
+{
+    if (t->silent)
+        return OK;
+    size_t room = t->term_room;
+    MAKE_ROOM(t->from, &room, t->n_terms + b.n);
+    MAKE_ROOM(t->weights, &t->term_room, t->n_terms + b.n);
+    uint32_t level = level_of_blend(t, &b);
+    for (size_t i = 0; i < b.n; i++)
+        has_read(t, b.row, b.from[i], level);
+    has_written(t, b.row, b.into, level);
+    if (b.also != NO_ROW)
+        has_written(t, b.row, b.also, level);
+    memcpy(t->from + t->n_terms, b.from, b.n * sizeof *b.from);
+    memcpy(t->weights + t->n_terms, b.weights, b.n * sizeof *b.weights);
+    t->n_terms += b.n;
+    return enter(t, (struct entry){.kind = ENTRY_BLEND,
+                                   .level = level,
+                                   .row = b.row,
+                                   .into = b.into,
+                                   .also = b.also,
+                                   .first_term = t->n_terms - b.n,
+                                   .n_terms = b.n});
+}
+
+bool tape_is_long(const struct tape *t)
+{
+    return t->n_lessons >= t->engine->setup.n_replicas ||
+           t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
+}
+
+static fault run_lessons(struct tape *t, const uint32_t *which, size_t n)
+{
+    size_t batch = t->engine->setup.batch;
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *e = &t->entries[which[i]];
+        t->lessons[i] = (struct lesson){.replica = e->agent, .picks = t->picks + i * batch};
+        t->client.prepare(t->client.ctx, e->agent, e->number, t->picks + i * batch, &t->lessons[i].seed);
+    }
+    TRY(t->engine->ops->learn(t->engine, t->lessons, n));
+    for (size_t i = 0; i < n; i++)
+        TRY(t->client.answered(t->client.ctx, t->lessons[i].replica, t->entries[which[i]].number,
+                               t->lessons[i].loss, t->lessons[i].hits));
+    return OK;
+}
+
+static fault run_updates(struct tape *t, const uint32_t *which, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *e = &t->entries[which[i]];
+        t->updates[i] = (struct update){.replica = e->agent, .lr = e->lr, .t = e->number};
+    }
+    return t->engine->ops->update(t->engine, t->updates, n);
+}
+
+static fault run_blends(struct tape *t, const uint32_t *which, size_t n)
+{
+    MAKE_ROOM(t->blends, &t->blend_room, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *e = &t->entries[which[i]];
+        t->blends[i] = (struct blend){
+            e->row, e->into, e->also, t->from + e->first_term, t->weights + e->first_term, e->n_terms};
+    }
+    return t->engine->ops->mix(t->engine, t->blends, n);
+}
+
+/* The group (level, kind) of an entry, and how many groups there are. */
+static size_t group_of(const struct entry *e)
+{
+    return (size_t)(e->level - 1) * N_ENTRY_KINDS + (size_t)e->kind;
+}
+
+/* Sorts the entries into groups; group g is order[first[g] .. first[g + 1]), each in the order of entry. */
+static void sort_entries(struct tape *t, uint32_t *first, size_t n_groups)
+{
+    memset(first, 0, (n_groups + 1) * sizeof *first);
+    for (size_t i = 0; i < t->n_entries; i++)
+        first[group_of(&t->entries[i]) + 1]++;
+    for (size_t g = 0; g < n_groups; g++)
+        first[g + 1] += first[g];
+    for (size_t i = t->n_entries; i-- > 0;) {
+        size_t g = group_of(&t->entries[i]);
+        t->order[--first[g + 1]] = (uint32_t)i; /* from the end; afterwards first[g + 1] is where g begins */
+    }
+}
+
+static fault run_groups(struct tape *t, const uint32_t *begin, size_t n_groups)
+{
+    static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint32_t *, size_t) = {
+        [ENTRY_LEARN] = run_lessons, [ENTRY_UPDATE] = run_updates, [ENTRY_BLEND] = run_blends};
+    for (size_t g = 0; g < n_groups; g++) {
+        size_t end = g + 1 < n_groups ? begin[g + 1] : t->n_entries;
+        if (end == begin[g])
+            continue;
+        double began = clock_now_s();
+        TRY(run[g % N_ENTRY_KINDS](t, t->order + begin[g], end - begin[g]));
+        t->spent_s[g % N_ENTRY_KINDS] += clock_now_s() - began;
+    }
+    return OK;
+}
+
+static void clear(struct tape *t)
+{
+    if (t->n_entries)
+        memset(t->marks, 0, N_ROWS * t->n_rows * sizeof *t->marks);
+    t->n_entries = t->n_terms = t->n_lessons = 0;
+    t->top = 0;
+}
+
+fault tape_flush(struct tape *t)
+{
+    size_t n_groups = (size_t)t->top * N_ENTRY_KINDS;
+    if (t->n_entries == 0)
+        return OK;
+    MAKE_ROOM(t->order, &t->order_room, t->n_entries + n_groups + 1);
+    uint32_t *first = t->order + t->n_entries;
+    sort_entries(t, first, n_groups);
+    fault f = run_groups(t, first + 1, n_groups);
+    clear(t);
+    return f;
+}
+
+struct tape_times tape_times(const struct tape *t)
+{
+    return (struct tape_times){t->spent_s[ENTRY_LEARN], t->spent_s[ENTRY_UPDATE], t->spent_s[ENTRY_BLEND]};
+}

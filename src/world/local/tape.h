@@ -1,0 +1,45 @@
+/* tape.h - what is to be computed, written down as it is asked for and computed together later.
+ *
+ * A lesson, a step, a blend reads some rows and writes others. An entry gets the level after all entries it
+ * depends on: those that wrote what it reads, and those that read or wrote what it writes. Entries of one
+ * level and kind go to the engine in one call. So the lessons of many agents run side by side, in whatever
+ * order virtual time interleaved them, and each sees its rows exactly as they were when it was asked for.
+ */
+#ifndef VECHE_WORLD_LOCAL_TAPE_H
+#define VECHE_WORLD_LOCAL_TAPE_H
+
+#include "engine/engine.h"
+
+struct tape_client {
+    /* The batch and the dropout seed of an agent's lesson. */
+    void (*prepare)(void *ctx, size_t agent, uint64_t lesson, struct pick *picks, uint64_t *seed);
+    /* A lesson was answered; agents' lessons are answered in their order. */
+    fault (*answered)(void *ctx, size_t agent, uint64_t lesson, double loss, size_t hits);
+    void *ctx;
+};
+
+struct tape;
+
+fault tape_new(struct engine *engine, struct tape_client client, struct tape **out);
+void tape_free(struct tape *t);
+
+/* While a tape is silent, entries are taken and thrown away: a run is lived through again without its
+ * numbers. */
+void tape_set_silent(struct tape *t, bool silent);
+
+fault tape_learn(struct tape *t, size_t agent, uint64_t lesson);
+fault tape_update(struct tape *t, size_t agent, double lr, uint64_t step);
+/* The blend's arrays are copied. */
+fault tape_blend(struct tape *t, struct blend b);
+
+/* Enough lessons wait that computing them is worth while. */
+bool tape_is_long(const struct tape *t);
+/* Computes all that was written down. */
+fault tape_flush(struct tape *t);
+
+struct tape_times { /* real seconds in the engine */
+    double learn_s, update_s, mix_s;
+};
+struct tape_times tape_times(const struct tape *t);
+
+#endif

@@ -1,0 +1,164 @@
+/* wires.c - what lies between the agents: latency, bandwidth, network cards, and what is cut.
+ *
+ * A transfer holds the sender's card outwards and the receiver's card inwards from its start to its end; it
+ * starts when both are free, in the order in which transfers were asked for, and its last byte is there a
+ * latency after its end.
+ */
+#include <stdlib.h>
+
+#include "world/local/inside.h"
+
+static bool is_cut(const struct local *w, size_t a, size_t b)
+{
+    if (w->partitioned && w->group[a] != w->group[b])
+        return true;
+    for (size_t i = 0; i < w->n_cuts; i++)
+        if ((w->cuts[i].a == a && w->cuts[i].b == b) || (w->cuts[i].a == b && w->cuts[i].b == a))
+            return true;
+    return false;
+}
+
+bool can_reach(const struct local *w, size_t a, size_t b)
+{
+    return w->actors[a].alive && w->actors[b].alive && !is_cut(w, a, b);
+}
+
+static double latest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
+{
+    const struct network_settings *net = &w->stage->experiment->network;
+    from->link.counts.bytes += n_bytes;
+    from->link.counts.messages++;
+    if (!net->written)
+        return w->now_s;
+    struct wire wire = network_wire(net, from->link.self, to->link.self);
+    if (wire.bytes_per_s == 0)
+        return w->now_s + wire.latency_s;
+    double start = latest(w->now_s, latest(from->card_out_s, to->card_in_s));
+    double end = start + (double)n_bytes / wire.bytes_per_s;
+    from->card_out_s = to->card_in_s = end;
+    return end + wire.latency_s;
+}
+
+/* Whoever waits for the other end hears that it cannot be reached. */
+static void tell_waiting(struct local *w, size_t who, size_t gone)
+{
+    struct actor *a = &w->actors[who];
+    if (a->life == LIFE_PARKED && a->receives && a->from == gone)
+        wake(a, FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", gone, who));
+}
+
+fault cut_pair(struct local *w, size_t a, size_t b)
+{
+    if (w->n_cuts == w->cut_room) {
+        size_t room = w->cut_room ? 2 * w->cut_room : 16;
+        struct cut *cuts = realloc(w->cuts, room * sizeof *cuts);
+        if (!cuts)
+            return OUT_OF_MEMORY;
+        w->cuts = cuts;
+        w->cut_room = room;
+    }
+    w->cuts[w->n_cuts++] = (struct cut){(uint32_t)a, (uint32_t)b};
+    tell_waiting(w, a, b);
+    tell_waiting(w, b, a);
+    return OK;
+}
+
+/* Two agents that can reach each other again go on together from a round that neither has begun. */
+static fault rejoin_pair(struct local *w, size_t a, size_t b)
+{
+    uint64_t ka = w->actors[a].agent->k, kb = w->actors[b].agent->k, round = (ka > kb ? ka : kb) + 1;
+    for (size_t i = 0; i < w->n_mended; i++)
+        if (w->mended[i].a == a && w->mended[i].b == b) {
+            w->mended[i].round = round;
+            return OK;
+        }
+    if (w->n_mended == w->mended_room) {
+        size_t room = w->mended_room ? 2 * w->mended_room : 16;
+        struct mended *mended = realloc(w->mended, room * sizeof *mended);
+        if (!mended)
+            return OUT_OF_MEMORY;
+        w->mended = mended;
+        w->mended_room = room;
+    }
+    w->mended[w->n_mended++] = (struct mended){(uint32_t)a, (uint32_t)b, round};
+    return OK;
+}
+
+uint64_t takes_part_from(const struct local *w, size_t a, size_t b)
+{
+    uint64_t ja = w->actors[a].joined, jb = w->actors[b].joined, from = ja > jb ? ja : jb;
+    size_t low = a < b ? a : b, high = a < b ? b : a;
+    for (size_t i = 0; i < w->n_mended; i++)
+        if (w->mended[i].a == low && w->mended[i].b == high && w->mended[i].round > from)
+            from = w->mended[i].round;
+    return from;
+}
+
+/* After something was mended: every edge of the topology that was cut and is not any more. */
+static fault rejoin_edges(struct local *w, const bool *was_cut)
+{
+    const struct topology *t = w->stage->topology;
+    for (size_t i = 0; t && i < t->n_edges; i++)
+        if (was_cut[i] && !is_cut(w, t->edges[i].a, t->edges[i].b))
+            TRY(rejoin_pair(w, t->edges[i].a, t->edges[i].b));
+    return OK;
+}
+
+static bool *edges_cut(const struct local *w)
+{
+    const struct topology *t = w->stage->topology;
+    bool *was_cut = calloc(t ? t->n_edges + 1 : 1, sizeof *was_cut);
+    for (size_t i = 0; was_cut && t && i < t->n_edges; i++)
+        was_cut[i] = is_cut(w, t->edges[i].a, t->edges[i].b);
+    return was_cut;
+}
+
+fault mend_pair(struct local *w, size_t a, size_t b)
+{
+    bool *was_cut = edges_cut(w);
+    if (!was_cut)
+        return OUT_OF_MEMORY;
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n_cuts; i++)
+        if (!((w->cuts[i].a == a && w->cuts[i].b == b) || (w->cuts[i].a == b && w->cuts[i].b == a)))
+            w->cuts[kept++] = w->cuts[i];
+    w->n_cuts = kept;
+    fault f = rejoin_edges(w, was_cut);
+    free(was_cut);
+    return f;
+}
+
+fault heal_all(struct local *w)
+{
+    bool *was_cut = edges_cut(w);
+    if (!was_cut)
+        return OUT_OF_MEMORY;
+    w->n_cuts = 0;
+    w->partitioned = false;
+    fault f = rejoin_edges(w, was_cut);
+    free(was_cut);
+    return f;
+}
+
+fault partition(struct local *w, const struct event *e)
+{
+    bool *was_cut = edges_cut(w);
+    if (!was_cut)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < w->n; i++)
+        w->group[i] = (uint32_t)e->who.n_groups; /* those not named are one more group */
+    for (size_t i = 0; i < e->who.n; i++)
+        w->group[e->who.agents[i]] = e->who.group[i];
+    w->partitioned = true;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->actors[i].receives && w->actors[i].from != ANYONE && is_cut(w, i, w->actors[i].from))
+            tell_waiting(w, i, w->actors[i].from);
+    fault f = rejoin_edges(w, was_cut); /* an earlier partition may have ended with this one */
+    free(was_cut);
+    return f;
+}

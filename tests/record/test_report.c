@@ -1,0 +1,303 @@
+/* Reports at the level of functions: texts made safe, runs read back as they were recorded, rivals, many
+ * agents. */
+#include "record/report.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "record/report_cells.h"
+#include "record/scratch.h"
+#include "record/svg.h"
+#include "veche.h"
+
+static char *safe(const char *text)
+{
+    char *out = NULL;
+    size_t n;
+    FILE *to = open_memstream(&out, &n);
+    svg_text(to, text);
+    fclose(to);
+    return out;
+}
+
+static void texts_are_escaped_and_made_whole(void **state)
+{
+    (void)state;
+#define GONE "\xef\xbf\xbd"
+    static const char *const cases[][2] = {
+        {"plain", "plain"},
+        {"<a href=\"x\">&'", "&lt;a href=&quot;x&quot;&gt;&amp;&#39;"},
+        {"\xc3\xa4\xe4\xb8\xad\xf0\x9f\x99\x82",
+         "\xc3\xa4\xe4\xb8\xad\xf0\x9f\x99\x82"}, /* 2, 3 and 4 bytes */
+        {"a\x01\x1b[0m\x02z", "a" GONE GONE "[0m" GONE "z"},
+        {"tab\tand\nline", "tab\tand\nline"},
+        {"\xff\xe4", GONE GONE},                   /* no UTF-8 at all           */
+        {"\xe4\xb8", GONE GONE},                   /* cut off                   */
+        {"\xc0\xaf", GONE GONE},                   /* a slash in disguise       */
+        {"\xed\xa0\x80", GONE GONE GONE},          /* half a surrogate pair     */
+        {"\xf4\x90\x80\x80", GONE GONE GONE GONE}, /* beyond the last character */
+        {"\xef\xbf\xbf", GONE GONE GONE},          /* a character XML refuses   */
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = safe(cases[i][0]);
+        assert_string_equal(text, cases[i][1]);
+        free(text);
+    }
+}
+
+/* A run of `n` agents with two evaluations and an end, written as the program writes it. */
+static void make_run(const char *parent, const char *name, const char *yaml, size_t n, bool finished)
+{
+    struct run_folder r;
+    struct score *scores = calloc(n, sizeof *scores);
+    assert_ok(run_create(parent, name, yaml, 1, &r));
+    for (uint64_t k = 1; k <= 2; k++) {
+        for (size_t i = 0; i < n; i++)
+            scores[i] = (struct score){.accuracy = 80 + (double)k + (double)(i % 2),
+                                       .loss = 0.5,
+                                       .rounds = k,
+                                       .bytes = 1000 * k,
+                                       .messages = k,
+                                       .waiting_s = (double)k,
+                                       .staleness_mean = 1,
+                                       .staleness_max = (double)(i % 7),
+                                       .alive = i != 2};
+        struct evaluation e = {.step = k,
+                               .round = k,
+                               .epoch = (double)k,
+                               .real_s = 2.0 * (double)k,
+                               .virtual_s = 4.0 * (double)k,
+                               .samples = 10 * k,
+                               .scores = scores,
+                               .n_agents = n,
+                               .averaged_loss = 0.25,
+                               .averaged_accuracy = n > 1 ? 84 : NAN,
+                               .disagreement = {4, 3, 2, 1}};
+        assert_ok(run_record_evaluation(&r, &e));
+        assert_ok(run_record_note(&r, k, 4.0 * (double)k, 1, k == 1 ? 0 : -1, "crash", "it happened"));
+    }
+    struct summary s = {.name = name,
+                        .strategy = "x",
+                        .status = "done",
+                        .run = r.path,
+                        .version = "1",
+                        .engine = "e",
+                        .agents = (int64_t)n,
+                        .rounds = 2,
+                        .epochs = 2,
+                        .accuracy = {81.25, 0.5, 81, 82},
+                        .loss = {0.5, 0, 0.5, 0.5},
+                        .averaged_accuracy = 83,
+                        .real_s = 5,
+                        .virtual_s = 9,
+                        .bytes = 12000000,
+                        .messages = 77,
+                        .waiting_share = 0.25};
+    if (finished)
+        assert_ok(run_write_summary(&r, &s));
+    run_close(&r);
+    free(scores);
+}
+
+static const char CONSENSUS[] = "name: c\ndata: {set: toys, batch: 8}\nagents: 4\nmodel: mlp\n"
+                                "topology: {graph: 'cycle:4', weights: fastest}\n"
+                                "strategy: {kind: consensus, every: 5}\n";
+static const char SINGLE_8[] = "name: s\ndata: {set: toys, batch: 8}\nstrategy: single\n";
+static const char SINGLE_32[] = "name: s\ndata: {set: toys, batch: 32}\nstrategy: {kind: single}\n";
+static const char ELSEWHERE[] = "name: s\ndata: {set: toys, batch: 32, limit: 10}\nstrategy: single\n";
+
+static void what_was_recorded_is_read_back(void **state)
+{
+    struct report r;
+    make_run(*state, "run", CONSENSUS, 4, false);
+    const char *path = in(*state, "run");
+    assert_ok(report_read(&path, 1, &r));
+    const struct report_run *run = &r.runs[0];
+    assert_true(run->n_points == 2 && run->n_agents == 4 && run->n_alive == 3 && run->batch == 8);
+    assert_true(run->n_notes == 2 && run->notes[0].agent == 0 && run->notes[1].agent == -1);
+    assert_true(run->notes[1].virtual_s == 8);
+    assert_string_equal(run->strategy, "consensus, every 5");
+    assert_string_equal(run->topology, "cycle:4");
+    assert_string_equal(run->set, "toys");
+    assert_string_equal(run->label, "run");
+    const struct report_point *last = &run->points[1];
+    assert_true(last->e.epoch == 2 && last->e.virtual_s == 8 && last->e.scores[3].accuracy == 83);
+    assert_true(last->bytes == 8000 && last->messages == 8 && last->waiting_s == 8);
+    assert_true(last->e.disagreement.l2 == 3 && last->e.averaged_accuracy == 84);
+    /* agents 0, 1 and 3 live: 82, 83, 83 */
+    assert_true(fabs(run->end.accuracy.mean - 248.0 / 3) < 1e-12 && run->end.accuracy.min == 82);
+    assert_true(!run->finished && run->end.waiting_share == 0.25 && run->end.staleness_max == 3);
+    assert_string_equal(run->end.status, "unfinished");
+    report_release(&r);
+}
+
+static void the_summary_has_the_last_word(void **state)
+{
+    struct report r;
+    make_run(*state, "run", CONSENSUS, 4, true);
+    const char *path = in(*state, "run//");
+    assert_ok(report_read(&path, 1, &r));
+    const struct summary *s = &r.runs[0].end;
+    assert_true(r.runs[0].finished && s->accuracy.mean == 81.25 && s->accuracy.std == 0.5);
+    assert_true(s->averaged_accuracy == 83 && s->virtual_s == 9 && s->bytes == 12000000);
+    char *table;
+    assert_ok(report_table(&r, &table));
+    assert_non_null(strstr(table, "81.25 +- 0.50"));
+    assert_non_null(strstr(table, "3 of 4"));
+    assert_non_null(strstr(table, " 12.0 "));
+    assert_null(strstr(table, "state"));
+    free(table);
+    report_release(&r);
+}
+
+static void the_rival_is_the_single_model_with_the_batch_of_all_agents(void **state)
+{
+    struct report r;
+    make_run(*state, "many", CONSENSUS, 4, true);
+    make_run(*state, "one8", SINGLE_8, 1, true);
+    make_run(*state, "one32", SINGLE_32, 1, true);
+    make_run(*state, "other", ELSEWHERE, 1, true);
+    const char *all[] = {in(*state, "many"), in(*state, "other"), in(*state, "one8"), in(*state, "one32")};
+    assert_ok(report_read(all, 4, &r)); /* 4 agents of batch 8 make 32 */
+    assert_ptr_equal(r.runs[0].rival, &r.runs[3]);
+    assert_null(r.runs[1].rival);
+    assert_null(r.runs[3].rival);
+    report_release(&r);
+    assert_ok(report_read(all, 3, &r));
+    assert_ptr_equal(r.runs[0].rival, &r.runs[2]);
+    report_release(&r);
+    assert_ok(report_read(all, 2, &r)); /* fewer samples: no fair rival */
+    assert_null(r.runs[0].rival);
+    report_release(&r);
+}
+
+static size_t count(const char *text, const char *words)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, words)); text++)
+        n++;
+    return n;
+}
+
+static void a_page_of_a_thousand_agents_shows_the_worst_and_stays_small(void **state)
+{
+    struct report r;
+    char *page;
+    make_run(*state, "run", CONSENSUS, 1000, true);
+    const char *path = in(*state, "run");
+    assert_ok(report_read(&path, 1, &r));
+    assert_ok(report_html(&r, AXIS_EPOCHS, &page));
+    assert_non_null(strstr(page, "The 200 agents with the lowest accuracy, of 1000"));
+    assert_int_equal(count(page, "<tr><td>") + count(page, "<tr class=\"gone\"><td>"),
+                     200 + 2); /* and two notes */
+    assert_null(strstr(page, "each agent</label>"));
+    assert_true(strlen(page) < 200000);
+    free(page);
+    report_release(&r);
+}
+
+static void forty_agents_have_a_line_each_and_one_run_among_several_has_none(void **state)
+{
+    struct report r;
+    char *svg;
+    make_run(*state, "forty", CONSENSUS, 40, true);
+    make_run(*state, "four", CONSENSUS, 4, true);
+    make_run(*state, "single", SINGLE_8, 1, true);
+    const char *all[] = {in(*state, "forty"), in(*state, "single"), in(*state, "four")};
+    assert_ok(report_read(all, 2, &r));
+    assert_ok(report_svg(&r, FIGURE_ACCURACY, AXIS_EPOCHS, &svg));
+    assert_int_equal(count(svg, " each\">"), 40);
+    assert_int_equal(count(svg, "class=\"band\""), 1);
+    assert_non_null(strstr(svg, "the averaged model"));
+    free(svg);
+    assert_ok(report_svg(&r, FIGURE_VARIATION, AXIS_BYTES, &svg)); /* of the forty alone */
+    assert_null(strstr(svg, ">single<"));
+    assert_non_null(strstr(svg, "coefficient of variation"));
+    assert_non_null(strstr(svg, "sent by all agents together (kB)"));
+    free(svg);
+    report_release(&r);
+    assert_ok(report_read(all, 3, &r));
+    assert_ok(report_svg(&r, FIGURE_ACCURACY, AXIS_EPOCHS, &svg));
+    assert_int_equal(count(svg, " each\">"), 0);
+    assert_int_equal(count(svg, "class=\"band\""), 2);
+    free(svg);
+    report_release(&r);
+}
+
+static void one_agent_has_nothing_to_disagree_about_and_sends_nothing(void **state)
+{
+    struct report r;
+    char *svg;
+    make_run(*state, "single", SINGLE_8, 1, true);
+    const char *path = in(*state, "single");
+    assert_ok(report_read(&path, 1, &r));
+    assert_true(report_shows(&r, FIGURE_ACCURACY, AXIS_EPOCHS));
+    assert_false(report_shows(&r, FIGURE_DISAGREEMENT, AXIS_EPOCHS));
+    assert_ok(report_svg(&r, FIGURE_DISAGREEMENT, AXIS_EPOCHS, &svg));
+    assert_non_null(strstr(svg, "One agent has nobody to disagree with."));
+    free(svg);
+    report_release(&r);
+}
+
+static void the_library_gives_every_format_and_refuses_others(void **state)
+{
+    static const char *const formats[] = {
+        "text", "json", "html", "svg:accuracy", "svg:loss", "svg:disagreement", "svg:variation"};
+    veche_report *r;
+    char *text;
+    make_run(*state, "run", CONSENSUS, 4, true);
+    const char *path = in(*state, "run"), *page = in(*state, "page.html");
+    assert_ok(veche_report_read(&path, 1, &r));
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        assert_ok(veche_report_print(r, formats[i], i % 2 ? "seconds" : NULL, &text));
+        assert_true(strlen(text) > 100);
+        free(text);
+    }
+    assert_fault(veche_report_print(r, "pdf", NULL, &text), FAULT_USAGE, "'pdf' is no format of a report");
+    assert_fault(veche_report_print(r, "svg:moon", NULL, &text), FAULT_USAGE, "'svg:moon' is no format");
+    assert_fault(veche_report_print(r, "html", "moons", &text), FAULT_USAGE, "'moons' is no axis");
+    assert_ok(veche_report_write(r, "html", "bytes", page));
+    assert_true(exists(page));
+    assert_fault(veche_report_write(r, "html", NULL, in(*state, "no/page.html")), FAULT_FILE,
+                 "cannot be written");
+    veche_report_free(r);
+    veche_report_free(NULL);
+    assert_fault(veche_report_read(&path, 0, &r), FAULT_USAGE, "at least one run");
+}
+
+static void the_object_is_one_line_of_json(void **state)
+{
+    struct report r;
+    char *text;
+    make_run(*state, "run", CONSENSUS, 4, true);
+    const char *path = in(*state, "run");
+    assert_ok(report_read(&path, 1, &r));
+    assert_ok(report_json(&r, &text));
+    assert_null(strchr(text, '\n'));
+    json_t *whole = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *run = json_array_get(json_object_get(whole, "runs"), 0);
+    assert_true(json_is_null(json_object_get(run, "rival")) &&
+                json_is_true(json_object_get(run, "finished")));
+    assert_true(json_number_value(json_object_get(json_object_get(run, "accuracy"), "mean")) == 81.25);
+    assert_int_equal(json_integer_value(json_object_get(run, "alive")), 3);
+    json_decref(whole);
+    free(text);
+    report_release(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_escaped_and_made_whole),
+        SCRATCH(what_was_recorded_is_read_back),
+        SCRATCH(the_summary_has_the_last_word),
+        SCRATCH(the_rival_is_the_single_model_with_the_batch_of_all_agents),
+        SCRATCH(a_page_of_a_thousand_agents_shows_the_worst_and_stays_small),
+        SCRATCH(forty_agents_have_a_line_each_and_one_run_among_several_has_none),
+        SCRATCH(one_agent_has_nothing_to_disagree_about_and_sends_nothing),
+        SCRATCH(the_library_gives_every_format_and_refuses_others),
+        SCRATCH(the_object_is_one_line_of_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
