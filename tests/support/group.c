@@ -170,6 +170,18 @@ void group_keep_from_learning(struct group *g)
     g->ops.update = idle_step;
 }
 
+void group_run_instead(struct group *g, strategy_run *program)
+{
+    g->row.run = program;
+    g->kind = (struct kind){.name = "test", .row = &g->row};
+    g->run->experiment->strategy.kind = &g->kind;
+}
+
+struct group *group_of_agent(const struct agent *a)
+{
+    return ((const struct actor *)a->link)->world->watcher.ctx;
+}
+
 static void mean_of(const double *rows, size_t n, size_t size, double *mean)
 {
     for (size_t j = 0; j < size; j++) {

@@ -32,8 +32,10 @@ struct group {
     struct link_ops ops; /* the agents': the world's own, but for what a test puts in its place */
     char *notes;         /* owned: a line "seconds agent kind: text" each */
     size_t n_notes;
-    float *rows; /* owned: what group_row gives */
-    void *ctx;   /* the test's own */
+    float *rows;             /* owned: what group_row gives */
+    struct strategy_row row; /* of the test's own program, if it has one */
+    struct kind kind;
+    void *ctx; /* the test's own */
 };
 
 /* `train:` is added: rounds of all agents, nothing evaluated, nothing saved. */
@@ -48,6 +50,11 @@ void group_play(struct group *g);
 void group_scatter(struct group *g, uint64_t seed);
 /* Lessons take their time and steps are counted, but no parameter changes by them. */
 void group_keep_from_learning(struct group *g);
+
+/* Every agent runs this instead of its strategy. */
+void group_run_instead(struct group *g, strategy_run *program);
+/* The group an agent is of. */
+struct group *group_of_agent(const struct agent *a);
 
 /* As they are now. Valid until the next call for the same agent. */
 const float *group_row(struct group *g, size_t agent);
