@@ -154,9 +154,10 @@ VECHE_API veche_fault *veche_dataset_verify(const char *name, veche_fetch_progre
 VECHE_API veche_fault *veche_topology(const char *spec, const char *weights, uint64_t seed, char **text,
                                       char **json, char **svg);
 
-/* Measures an engine; settings are "model=resnet20", "batch=32", "precision=fp32", "threads=2", "replicas=1",
- * "seconds=5", "engine=dnnl". One JSON object. */
-VECHE_API veche_fault *veche_bench_engine(const char *const *settings, size_t n, char **json);
+/* Figures as one JSON object. "engine": samples a second; settings are "model=resnet20", "batch=32", "precision=fp32",
+ * "threads=2", "replicas=1", "seconds=5", "engine=dnnl". "local", "mix": what the local world costs beside the engine;
+ * settings are overrides of an experiment, "agents=100". */
+VECHE_API veche_fault *veche_bench(const char *what, const char *const *settings, size_t n, char **json);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,10 @@
-/* bench.c - `veche bench engine`: how many samples a second, and what share of the machine's peak that is. */
-#include <jansson.h>
+/* bench.c - the kinds of bench, and `veche bench engine`: how many samples a second, and what share of the
+ * machine's peak that is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/bench.h"
 #include "api/registry.h"
 #include "base/text.h"
 #include "engine/bench.h"
@@ -148,9 +149,14 @@ static fault print(const struct bench_settings *s, const struct graph *g, const 
         "ms_per_step", b->round_ms, "update_ms", b->update_ms, "mflop_per_image", g->flops_learn / 1e6,
         "gflops", b->flops_per_s / 1e9, "peak_gflops", peak / 1e9, "share_of_peak",
         peak > 0 ? b->flops_per_s / peak : 0, "rounds", (json_int_t)b->rounds);
+    return bench_print(object, json);
+}
+
+fault bench_print(json_t *object, char **json)
+{
     char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
-    json_decref(object);
     char *line = NULL;
+    json_decref(object);
     if (!text || asprintf(&line, "%s\n", text) < 0)
         line = NULL;
     free(text);
@@ -196,7 +202,7 @@ static fault measure(struct bench_settings *s, const struct experiment *e, char 
     return f;
 }
 
-veche_fault *veche_bench_engine(const char *const *settings, size_t n, char **json)
+fault bench_engine(const char *const *settings, size_t n, char **json)
 {
     struct arena arena = {0};
     struct bench_settings s = {0};
@@ -210,4 +216,13 @@ veche_fault *veche_bench_engine(const char *const *settings, size_t n, char **js
         experiment_free(e);
     arena_release(&arena);
     return f;
+}
+
+veche_fault *veche_bench(const char *what, const char *const *settings, size_t n, char **json)
+{
+    if (text_is(what, "engine"))
+        return bench_engine(settings, n, json);
+    if (text_is(what, "local") || text_is(what, "mix"))
+        return bench_world(text_is(what, "mix"), settings, n, json);
+    return FAIL(FAULT_USAGE, "there is no bench '%s'; there are engine, local and mix", what);
 }

@@ -1,7 +1,6 @@
-/* bench.c - `veche bench engine`: figures as JSON. */
+/* bench.c - `veche bench`: figures as JSON. */
 #include <argp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 
@@ -24,7 +23,7 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
             w->settings[w->n_settings++] = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!w->what || strcmp(w->what, "engine") != 0)
+        if (!w->what)
             argp_usage(state);
         return 0;
     default:
@@ -37,10 +36,14 @@ int cli_bench(int argc, char **argv)
     static const struct argp_option options[] = {{"json", 'j', 0, 0, "Print JSON (always so)", 0}, {0}};
     static const struct argp parser = {options,
                                        take_word,
-                                       "engine [key=value ...]",
-                                       "Measures how many samples a second an engine trains on. Settings and "
+                                       "engine|local|mix [key=value ...]",
+                                       "engine: how many samples a second an engine trains on. Settings and "
                                        "defaults: model=resnet20 batch=32 "
-                                       "precision=fp32 threads=0 replicas=1 seconds=5 engine=auto",
+                                       "precision=fp32 threads=0 replicas=1 seconds=5 engine=auto "
+                                       "optim=auto.local: what a message costs in the local "
+                                       "world, with an engine that does nothing. mix: what the world and "
+                                       "mixing cost beside an engine at work. Both take "
+                                       "overrides of an experiment: agents=100 topology=cycle:100.",
                                        NULL,
                                        NULL,
                                        NULL};
@@ -50,7 +53,7 @@ int cli_bench(int argc, char **argv)
         return 1;
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
-    int failed = cli_fault(veche_bench_engine(w.settings, w.n_settings, &text));
+    int failed = cli_fault(veche_bench(w.what, w.settings, w.n_settings, &text));
     free(w.settings);
     return failed ? failed : cli_print(text);
 }

@@ -13,10 +13,11 @@ static const struct command {
     {"check", "FILE [key=value ...]", "check and print the resolved experiment, run nothing", cli_check},
     {"list", "[CATEGORY]", "all names one may write, with their settings", cli_list},
     {"data", "list | get NAME | verify NAME", "data sets: what is here, fetch, verify", cli_data},
-    {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing", cli_topology},
+    {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing",
+     cli_topology},
     {"resume", "RUN", "go on from the last checkpoint", cli_resume},
     {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
-    {"bench", "engine [key=value ...]", "figures as JSON", cli_bench},
+    {"bench", "engine|local|mix [key=value ...]", "figures as JSON", cli_bench},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -81,7 +81,9 @@ struct link {
     size_t self, n_agents;
     struct link_counts {
         uint64_t bytes, messages; /* sent by me, those that were lost included */
-        uint64_t lost;            /* of these: to a peer that was gone or cut off */
+        uint64_t lost;            /* of these: to a peer that was gone or cut off, or no longer waited for */
+        uint64_t received;        /* by me, and used */
+        uint64_t unread;          /* by me, and not: forgotten, or in the mail when my machine went down */
         double waiting_s;         /* for peers; virtual in a world with a virtual clock */
     } counts;
 };

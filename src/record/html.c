@@ -291,7 +291,7 @@ static void put_notes(FILE *to, const struct report_run *run)
         if (note->agent >= 0)
             fprintf(to, "<td>%lld</td><td class=\"t\">", (long long)note->agent);
         else
-            fputs("<td>all</td><td class=\"t\">", to);
+            fprintf(to, "<td>%s</td><td class=\"t\">", text_is(note->kind, "fault") ? "-" : "all");
         svg_text(to, note->kind);
         fputs("</td><td class=\"t wide\">", to);
         svg_text(to, note->text);

@@ -182,12 +182,14 @@ bool report_has_column(const struct report *r, const struct report_column *c)
 
 /* ---- the sentence ---- */
 
-static bool all_alike(const struct report *r, const char *(*of)(const struct report_run *))
+/* The word all runs share; `none` where they share that they have none, `several` where they differ. */
+static const char *common(const struct report *r, const char *(*of)(const struct report_run *),
+                          const char *none, const char *several)
 {
     for (size_t i = 1; i < r->n; i++)
         if (!text_is(of(&r->runs[0]), of(&r->runs[i])))
-            return false;
-    return *of(&r->runs[0]) != 0;
+            return several;
+    return *of(&r->runs[0]) ? of(&r->runs[0]) : none;
 }
 
 static const char *model(const struct report_run *r)
@@ -214,13 +216,8 @@ static void say(FILE *to, const struct report *r)
         rivals += r->runs[i].is_single;
     for (size_t i = 0; i < r->n && !rival_run; i++)
         rival_run = r->runs[i].rival;
-    fprintf(to, "%s was trained on %s",
-            all_alike(r, model) ? model(&r->runs[0])
-            : r->n > 1          ? "More than one network"
-                                : "A network",
-            all_alike(r, set) ? set(&r->runs[0])
-            : r->n > 1        ? "more than one data set"
-                              : "its data");
+    fprintf(to, "%s was trained on %s", common(r, model, "A network", "More than one network"),
+            common(r, set, "its data", "more than one data set"));
     if (r->n == 1) {
         say_one(to, &r->runs[0]);
     } else {

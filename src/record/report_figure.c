@@ -323,6 +323,12 @@ static enum glyph glyph_of(const char *kind)
                                                               : GLYPH_FLAG;
 }
 
+/* How the others coped with something is told in the list of notes; drawn, it would hide what happened. */
+static bool is_marked(const struct report_note *note)
+{
+    return isfinite(note->virtual_s) && !text_is(note->kind, "without") && !text_is(note->kind, "partner");
+}
+
 static fault make_marks(struct figure_maker *m, struct chart *chart)
 {
     size_t most = 0;
@@ -335,7 +341,7 @@ static fault make_marks(struct figure_maker *m, struct chart *chart)
         const struct report_run *run = &m->report->runs[i];
         for (size_t k = 0; is_drawn(run, m->figure) && k < run->n_notes; k++) {
             const struct report_note *note = &run->notes[k];
-            if (!isfinite(note->virtual_s))
+            if (!is_marked(note))
                 continue;
             marks[chart->n_marks++] = (struct chart_mark){
                 .x = x_at_time(run, m->axis, note->virtual_s) / m->unit.size,

@@ -291,7 +291,7 @@ static void describe(const struct node *root, struct arena *arena, struct report
     run->strategy = describe_strategy(strategy, arena);
     run->is_single = word_of(strategy, "kind") && text_is(word_of(strategy, "kind"), "single");
     run->topology = word_of(topology, "graph") ? word_of(topology, "graph") : word_of(topology, "kind");
-    run->model = model && model->kind == NODE_LIST ? "a network of its own layers" : word_of(model, "kind");
+    run->model = word_of(model, "kind"); /* NULL for a list of layers */
     run->end.name = is_map ? word_of(node_find(root, "name"), "") : NULL;
 }
 

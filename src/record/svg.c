@@ -17,13 +17,14 @@
 
 enum {
     WIDTH = 640,
-    LEFT = 62,
+    LEFT = 68,
     RIGHT = 16,
     PLOT_WIDTH = WIDTH - LEFT - RIGHT,
     PLOT_HEIGHT = 230,
     LEGEND_TOP = 36,
     LEGEND_ROW = 18,
     BELOW = 46,
+    FEW_BANDS = 4,
     MOST_MARKERS = 9,
     MOST_TOLD = 120,
     MOST_RULES = 16, /* marks with a line down through the plot; more would be a fence */
@@ -58,13 +59,13 @@ void svg_style(FILE *to)
           ".chart .rule{stroke:currentColor;stroke-width:1;stroke-dasharray:1 4;opacity:.7}"
           ".chart .mark{fill:none;stroke:currentColor;stroke-width:1.8}.chart "
           ".told{fill:transparent;stroke:none}"
-          ".chart .ink{color:#2b3440}",
+          ".chart .crowd .band{opacity:.06}.chart .ink{color:#2b3440}",
           to);
     for (size_t i = 0; i < COLOURS; i++)
         fprintf(to, ".chart .k%zu{color:%s}", i, light[i]);
     fputs("@media screen and (prefers-color-scheme:dark){.chart text{fill:#d6dbe2}.chart .back{fill:#15181d}"
           ".chart .grid{stroke:#2c323a}.chart .edge{stroke:#5d6874}.chart .ink{color:#d6dbe2}"
-          ".chart .band{opacity:.2}.chart .faint{opacity:.38}",
+          ".chart .band{opacity:.2}.chart .crowd .band{opacity:.08}.chart .faint{opacity:.38}",
           to);
     for (size_t i = 0; i < COLOURS; i++)
         fprintf(to, ".chart .k%zu{color:%s}", i, dark[i]);
@@ -337,22 +338,37 @@ static void put_told(FILE *to, const struct area *a, const struct chart_line *l)
     }
 }
 
+/* Bands first, so that no line is hidden; where they are many they must be thin not to add up to a wall. */
+static void put_bands(FILE *to, const struct area *a)
+{
+    const struct chart *c = a->chart;
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_lines; i++)
+        n += c->lines[i].low != NULL;
+    for (size_t i = 0; i < c->n_lines; i++) {
+        const struct chart_line *l = &c->lines[i];
+        if (!l->low || l->style != LINE_MAIN)
+            continue;
+        fprintf(to, "<g class=\"k%zu%s\">", l->look % COLOURS, n > FEW_BANDS ? " crowd" : "");
+        put_band(to, a, l);
+        fputs("</g>\n", to);
+    }
+}
+
 static void put_lines(FILE *to, const struct area *a)
 {
     const struct chart *c = a->chart;
     fprintf(to, "<g clip-path=\"url(#%s)\">", c->id);
+    put_bands(to, a);
     for (size_t i = 0; i < c->n_lines; i++) {
         const struct chart_line *l = &c->lines[i];
         if (l->n == 0)
             continue;
         fprintf(to, "<g class=\"k%zu%s\">", l->look % COLOURS, l->style == LINE_FAINT ? " each" : "");
-        if (l->style == LINE_LEVEL) {
+        if (l->style == LINE_LEVEL)
             put_level(to, a, l);
-        } else {
-            if (l->low)
-                put_band(to, a, l);
+        else
             put_line(to, a, l);
-        }
         if (l->style == LINE_MAIN)
             put_markers(to, a, l);
         if (l->told)

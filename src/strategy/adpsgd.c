@@ -17,7 +17,7 @@ struct adpsgd {
     bool mix_statistics, mix_momentum;
 };
 
-/* A random neighbour that can be reached; when it goes away meanwhile, another one. */
+/* A random neighbour that can be reached; when it goes away or does not answer, another one. */
 static fault average_with_one(struct agent *a, const struct adpsgd *s)
 {
     row_set rows = ROWS_PARAMS | (s->mix_statistics ? ROWS_STATS : 0) | (s->mix_momentum ? ROWS_SLOTS : 0);
@@ -31,7 +31,7 @@ static fault average_with_one(struct agent *a, const struct adpsgd *s)
         fault f = a->link->ops->average(a->link, peer, rows);
         if (!f)
             return OK;
-        if (fault_kind_of(f) != FAULT_PEER)
+        if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
             return f;
         a->link->ops->note(a->link, "partner", fault_text(f));
         fault_drop(f);

@@ -85,7 +85,7 @@ fault agent_rejoin(struct agent *a)
             a->link->ops->note(a->link, "return", text);
             return OK;
         }
-        if (fault_kind_of(f) != FAULT_PEER)
+        if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
             return f;
         fault_drop(f);
     }

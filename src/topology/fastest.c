@@ -22,6 +22,8 @@
 
 static const double wanted_gap = 1e-7, allowed_gap = 1e-4; /* between gamma and its bound */
 static const double raise_t = 20;                          /* from one barrier to the next  */
+static const double ridge =
+    1e-11; /* on the Hessian's diagonal: near the end it is as good as singular on some graphs */
 enum { MOST_NEWTON_STEPS = 60 };
 
 struct point {
@@ -140,8 +142,10 @@ static fault find_step(struct solver *v, double *decrement)
 {
     lapack_int size = (lapack_int)v->m + 1;
     differentiate(v);
-    for (size_t i = 0; i <= v->m; i++)
+    for (size_t i = 0; i <= v->m; i++) {
         v->step[i] = -v->gradient[i];
+        v->hessian[i * (v->m + 1) + i] *= 1 + ridge;
+    }
     if (LAPACKE_dposv(LAPACK_COL_MAJOR, 'L', size, 1, v->hessian, size, v->step, size))
         return FAIL(FAULT_NUMBER, "%s: the equations for the fastest weights cannot be solved",
                     v->graph->spec);

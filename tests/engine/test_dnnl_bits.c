@@ -69,6 +69,10 @@ static struct engine *open_engine(const struct graph *g, const struct dataset *d
                                  .threads = threads};
     struct engine *e = NULL;
     fault f = engine_dnnl.open(&setup, &e);
+    if (f && strstr(fault_text(f), "this processor does not compute in bf16")) {
+        fault_drop(f);
+        skip();
+    }
     if (f)
         fail_msg("%s", fault_text(f));
     return e;
@@ -289,12 +293,12 @@ static void an_engine_says_what_it_runs_on(void **state)
     (void)state;
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(4, input, CLASSES, 20, 20);
-    struct engine *e = open_engine(g, d, 3, 1, PRECISION_BF16);
+    struct engine *e = open_engine(g, d, 3, 1, PRECISION_FP32);
     char text[256];
     e->ops->describe(e, text, sizeof text);
     assert_non_null(strstr(text, "3 threads"));
     assert_non_null(strstr(text, "oneDNN"));
-    assert_non_null(strstr(text, "bf16"));
+    assert_non_null(strstr(text, "fp32"));
     assert_non_null(strstr(text, "MiB"));
     e->ops->close(e);
     random_dataset_free(d);

@@ -72,7 +72,10 @@ static fault ask_spatial_format(struct program *p)
                            .in = FORMAT_ANY,
                            .out = FORMAT_ANY};
     struct kernel *k;
-    TRY(kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k));
+    fault f = kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k);
+    if (f && p->number == NUMBER_BF16)
+        f = fault_before(f, "this processor does not compute in bf16: ");
+    TRY(f);
     p->spatial = kernel_format(k);
     return OK;
 }

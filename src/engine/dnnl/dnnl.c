@@ -1,9 +1,9 @@
-/* dnnl.c - the fast engine for CPUs: oneDNN's convolutions and products, our own loops and threads around
- * them.
+/* dnnl.c - the fast engine for CPUs: oneDNN's kernels and our own, with our own threads around them.
  *
  *   learn:    as many lessons at once as there are workers, each worker running whole lessons; what is left
- * over runs one lesson after another, its chunks shared out among all workers examine:  the samples are cut
- * into pieces of fixed size and shared out; a piece is run by one worker from the first op to the last
+ *             runs lesson by lesson, the chunks shared out among all workers (unless pace.h advises not to)
+ *   examine:  the samples are cut into pieces of fixed size and shared out; a piece is run by one worker from
+ *             the first op to the last
  *
  * Who runs what is left to chance and makes no difference to any number (program.h).
  */
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "engine/dnnl/pace.h"
 #include "engine/dnnl/profile.h"
 #include "engine/dnnl/program.h"
 #include "engine/host.h"
@@ -39,6 +41,7 @@ struct dnnl {
     char **locals;            /* [workers], owned: where each worker's local buffers are */
     struct piece *pieces;     /* owned: of exams, as many as run side by side */
     size_t most_pieces;
+    struct pace pace; /* of lessons that are shared out */
 };
 
 static size_t larger(size_t a, size_t b)
@@ -144,6 +147,14 @@ static void run_whole_lesson(void *ctx, size_t piece, int worker)
     run_lesson(l->d, &l->at[piece], NULL, worker);
 }
 
+static void run_shared_lesson(struct dnnl *d, struct lesson *l)
+{
+    bool is_alone = d->n_workers > 1 && pace_alone(&d->pace);
+    double start = clock_now_s();
+    run_lesson(d, l, is_alone ? NULL : d->host.pool, 0);
+    pace_note(&d->pace, is_alone, clock_now_s() - start);
+}
+
 static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct dnnl *d = (struct dnnl *)e;
@@ -152,7 +163,7 @@ static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
     struct lessons whole = {d, lessons};
     pool_run(d->host.pool, n_whole, run_whole_lesson, &whole);
     for (size_t i = n_whole; i < n; i++)
-        run_lesson(d, &lessons[i], d->host.pool, 0);
+        run_shared_lesson(d, &lessons[i]);
     onednn_threads(threads);
     return OK;
 }

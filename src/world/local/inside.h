@@ -46,9 +46,9 @@ struct actor {
     bool receives;   /* waits for a message from `from` under `tag` */
     size_t from;
     uint64_t tag;
-    struct message *mail;          /* arrived, oldest first */
-    struct snapshot *live[N_ROWS]; /* of its rows, as long as they are not written */
-    double card_out_s, card_in_s;  /* its network card is busy until then */
+    struct message *mail, **mail_end; /* arrived, oldest first */
+    struct snapshot *live[N_ROWS];    /* of its rows, as long as they are not written */
+    double card_out_s, card_in_s;     /* its network card is busy until then */
     double speed;
     uint64_t joined; /* takes part from this round on */
     uint64_t writes, writes_at_lesson;
@@ -58,11 +58,6 @@ struct actor {
 
 struct cut {
     uint32_t a, b;
-};
-
-struct mended { /* two agents that can reach each other again take part together from this round on */
-    uint32_t a, b;
-    uint64_t round;
 };
 
 struct deadline {
@@ -95,8 +90,7 @@ struct local {
     size_t n_cuts, cut_room;
     uint32_t *group; /* owned: of each agent while the network is partitioned */
     bool partitioned;
-    struct mended *mended; /* owned */
-    size_t n_mended, mended_room;
+    uint64_t *mended;       /* owned: the ends of an edge take part together from this round on */
     uint64_t *random_draws; /* owned: per agent and link, how many random events there were */
 };
 
@@ -121,6 +115,7 @@ fault begin_life(struct actor *a);
 extern const struct link_ops local_link;
 fault arrive(struct local *w, struct message *m);
 fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
+void average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
 fault adopt_now(struct local *w, struct actor *a, struct actor *peer);
 void message_free(struct local *w, struct message *m);
 void drop_mail(struct actor *a);
@@ -139,6 +134,7 @@ bool can_reach(const struct local *w, size_t a, size_t b);
 double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
 fault cut_pair(struct local *w, size_t a, size_t b);
 fault mend_pair(struct local *w, size_t a, size_t b);
+bool pair_is_cut(const struct local *w, size_t a, size_t b);
 fault heal_all(struct local *w);
 fault partition(struct local *w, const struct event *e);
 uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
@@ -146,5 +142,7 @@ uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
 /* script.c */
 fault script_open(struct local *w);
 fault script_moment(struct local *w, const struct moment *m);
+/* Somebody who is down will be back. */
+bool a_return_is_due(const struct local *w);
 
 #endif

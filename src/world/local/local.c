@@ -68,6 +68,13 @@ fault begin_life(struct actor *a)
     return OK;
 }
 
+/* What was received and not yet mixed when a program was left. */
+static void drop_parcels(struct actor *a)
+{
+    for (size_t i = 0; i <= agent_degree(a->agent); i++)
+        local_link.drop(&a->link, &a->agent->parcels[i]);
+}
+
 /* A program came to its end: all done, or its machine went down under it, or something is wrong. */
 static fault end_life(struct actor *a)
 {
@@ -78,6 +85,7 @@ static fault end_life(struct actor *a)
         return f;
     a->life = f ? LIFE_DOWN : LIFE_DONE;
     fault_drop(f);
+    drop_parcels(a);
     return OK;
 }
 
@@ -131,8 +139,11 @@ static fault reach_deadline(struct local *w)
     const struct deadline *d = first_deadline(w);
     struct actor *a = &w->actors[d->who];
     w->now_s = d->at_s;
-    wake(a, FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for agent %zu in vain", a->link.self,
-                 w->stage->experiment->network.patience_s, a->from));
+    char whom[32] = "anyone";
+    if (a->from != ANYONE)
+        snprintf(whom, sizeof whom, "agent %zu", a->from);
+    wake(a, FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", a->link.self,
+                 w->stage->experiment->network.patience_s, whom));
     return OK;
 }
 
@@ -149,10 +160,14 @@ static fault reach_moment(struct local *w, const struct moment *m)
     case MOMENT_AVERAGE:
         if (!is_stale(w, m->who, m->ticket))
             wake(who, average_now(w, who, &w->actors[m->whom], (row_set)(uintptr_t)m->what));
+        else
+            average_lost(who, &w->actors[m->whom]);
         return OK;
     case MOMENT_ADOPT:
         if (!is_stale(w, m->who, m->ticket))
             wake(who, adopt_now(w, who, &w->actors[m->whom]));
+        else
+            w->actors[m->whom].link.counts.lost++;
         return OK;
     default:
         return script_moment(w, m);
@@ -169,13 +184,24 @@ static fault move_clock(struct local *w)
     return reach_moment(w, &m);
 }
 
+/* Nobody lives, and nobody will: where everyone is down but somebody will be back, that is waited for. */
+static bool is_over(const struct local *w)
+{
+    if (w->n_up)
+        return false;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->actors[i].life == LIFE_DONE)
+            return true;
+    return !a_return_is_due(w);
+}
+
 /* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its
  * last step, where the run was saved. */
 static fault step(struct local *w)
 {
     if (!w->in_step) {
         TRY(run_ready(w));
-        if (w->n_up == 0)
+        if (is_over(w))
             return OK;
         w->steps++;
         w->in_step = true;
@@ -190,7 +216,7 @@ static fault step(struct local *w)
 
 fault local_play(struct local *w)
 {
-    while (w->n_up)
+    while (!is_over(w))
         TRY(step(w));
     TRY(tape_flush(w->tape));
     size_t done = 0;
@@ -205,7 +231,7 @@ fault local_replay(struct local *w, uint64_t steps)
     w->replaying = true;
     w->replay_to = steps;
     tape_set_silent(w->tape, true);
-    while (!f && w->n_up && w->steps < steps)
+    while (!f && !is_over(w) && w->steps < steps)
         f = step(w);
     tape_set_silent(w->tape, false);
     w->replaying = false;
@@ -258,6 +284,7 @@ static fault open_actors(struct local *w, struct agent *agents, const double *sp
             .alive = true,
             .speed = speeds[i],
         };
+        a->mail_end = &a->mail;
         agents[i].link = &a->link;
         TRY(fiber_new(STACK_BYTES, &a->fiber));
         TRY(begin_life(a));
@@ -271,7 +298,8 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
     w->actors = calloc(w->n, sizeof *w->actors);
     w->group = calloc(w->n, sizeof *w->group);
     w->random_draws = calloc(w->n + (t ? t->n_edges : 0), sizeof *w->random_draws);
-    if (!w->actors || !w->group || !w->random_draws)
+    w->mended = calloc(t ? t->n_edges + 1 : 1, sizeof *w->mended);
+    if (!w->actors || !w->group || !w->random_draws || !w->mended)
         return OUT_OF_MEMORY;
     TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, &w->tape));
     TRY(rows_open(w));
@@ -322,9 +350,8 @@ void local_close(struct local *w)
         return;
     for (size_t i = 0; w->actors && i < w->n; i++) {
         struct actor *a = &w->actors[i];
-        if (a->agent && a->fiber && !fiber_has_ended(a->fiber))
-            for (size_t p = 0; p <= agent_degree(a->agent); p++) /* received, not yet mixed */
-                local_link.drop(&a->link, &a->agent->parcels[p]);
+        if (a->agent && a->fiber)
+            drop_parcels(a);
         fault_drop(a->verdict);
         fiber_free(a->fiber);
     }
@@ -350,7 +377,7 @@ double local_now_s(const struct local *w)
 
 uint64_t local_steps(const struct local *w)
 {
-    return w->steps + (w->n_up == 0); /* once all is over, after the last step and not in it */
+    return w->steps + is_over(w); /* once all is over, after the last step and not in it */
 }
 
 bool local_is_replaying(const struct local *w)
@@ -366,6 +393,11 @@ bool local_is_alive(const struct local *w, size_t agent)
 struct link_counts local_counts(const struct local *w, size_t agent)
 {
     return w->actors[agent].link.counts;
+}
+
+struct tape_times local_times(const struct local *w)
+{
+    return tape_times(w->tape);
 }
 
 void local_rows_needed(const struct local *w, enum row row, bool *needed)

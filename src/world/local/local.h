@@ -14,6 +14,7 @@
 #define VECHE_WORLD_LOCAL_LOCAL_H
 
 #include "strategy/agent.h"
+#include "world/local/tape.h"
 
 struct local;
 
@@ -45,6 +46,8 @@ uint64_t local_steps(const struct local *w);
 bool local_is_replaying(const struct local *w);
 bool local_is_alive(const struct local *w, size_t agent);
 struct link_counts local_counts(const struct local *w, size_t agent);
+/* Real seconds the engine worked for this world. */
+struct tape_times local_times(const struct local *w);
 /* Computes everything asked for so far, so that rows and tallies are those of this moment. */
 fault local_settle(struct local *w);
 /* Which rows of a matrix hold something that is still needed: the agents' own (gradients only until they are

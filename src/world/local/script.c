@@ -22,6 +22,10 @@ static void crash(struct local *w, size_t i)
     note(w, i, "crash", text);
     a->alive = false;
     drop_mail(a);
+    if (a->life == LIFE_READY) { /* it was woken by what happened just before at this moment */
+        fault_drop(a->verdict);
+        a->verdict = FAIL(FAULT_CRASH, "the machine of agent %zu is down", i);
+    }
     if (a->life == LIFE_PARKED)
         wake(a, FAIL(FAULT_CRASH, "the machine of agent %zu is down", i));
     for (size_t j = 0; j < w->n; j++) {
@@ -94,14 +98,18 @@ static double draw(struct local *w, size_t i, double mean_s)
     return -mean_s * log(1 - rng_uniform(&r));
 }
 
-static fault expect_random(struct local *w, int kind, size_t source, double mean_s)
+/* Something chance begins or ends; what the script does meanwhile does not change the order of the two. */
+enum { BEGINS, ENDS };
+
+static fault expect_random(struct local *w, int kind, size_t source, uint32_t side, double mean_s)
 {
     if (mean_s <= 0)
         return OK;
     size_t i = kind == MOMENT_RANDOM_AGENT ? source : w->n + source;
-    return agenda_add(
-        &w->agenda,
-        (struct moment){.at_s = w->now_s + draw(w, i, mean_s), .kind = kind, .who = (uint32_t)source});
+    return agenda_add(&w->agenda, (struct moment){.at_s = w->now_s + draw(w, i, mean_s),
+                                                  .kind = kind,
+                                                  .who = (uint32_t)source,
+                                                  .whom = side});
 }
 
 fault script_open(struct local *w)
@@ -115,38 +123,60 @@ fault script_open(struct local *w)
     if (!s->has_random)
         return OK;
     for (size_t i = 0; i < w->n; i++)
-        TRY(expect_random(w, MOMENT_RANDOM_AGENT, i, s->random.crash_every_s));
+        TRY(expect_random(w, MOMENT_RANDOM_AGENT, i, BEGINS, s->random.crash_every_s));
     for (size_t i = 0; t && i < t->n_edges; i++)
-        TRY(expect_random(w, MOMENT_RANDOM_LINK, i, s->random.cut_every_s));
+        TRY(expect_random(w, MOMENT_RANDOM_LINK, i, BEGINS, s->random.cut_every_s));
     return OK;
 }
 
-static fault random_agent(struct local *w, size_t i)
+/* Whoever is down already, by the script, is left alone until the next time. */
+static fault random_agent(struct local *w, size_t i, uint32_t side)
 {
     const struct random_events *r = &w->stage->experiment->events.random;
-    if (w->actors[i].alive) {
+    if (side == BEGINS && w->actors[i].alive) {
         crash(w, i);
-        return expect_random(w, MOMENT_RANDOM_AGENT, i, r->down_s);
+        return expect_random(w, MOMENT_RANDOM_AGENT, i, ENDS, r->down_s);
     }
-    TRY(bring_back(w, i));
-    return expect_random(w, MOMENT_RANDOM_AGENT, i, r->crash_every_s);
+    if (side == ENDS)
+        TRY(bring_back(w, i));
+    return expect_random(w, MOMENT_RANDOM_AGENT, i, BEGINS, r->crash_every_s);
 }
 
-static fault random_link(struct local *w, size_t i)
+static fault random_link(struct local *w, size_t i, uint32_t side)
 {
     const struct random_events *r = &w->stage->experiment->events.random;
     struct edge e = w->stage->topology->edges[i];
-    bool is_cut_now = false;
-    for (size_t c = 0; c < w->n_cuts; c++)
-        is_cut_now |= w->cuts[c].a == e.a && w->cuts[c].b == e.b;
-    if (!is_cut_now) {
+    bool cut = pair_is_cut(w, e.a, e.b);
+    if (side == BEGINS && !cut) {
         note(w, e.a, "cut", "a link is cut");
         TRY(cut_pair(w, e.a, e.b));
-        return expect_random(w, MOMENT_RANDOM_LINK, i, r->cut_s);
+        return expect_random(w, MOMENT_RANDOM_LINK, i, ENDS, r->cut_s);
     }
-    note(w, e.a, "mend", "a link is mended");
-    TRY(mend_pair(w, e.a, e.b));
-    return expect_random(w, MOMENT_RANDOM_LINK, i, r->cut_every_s);
+    if (side == ENDS && cut) {
+        note(w, e.a, "mend", "a link is mended");
+        TRY(mend_pair(w, e.a, e.b));
+    }
+    return expect_random(w, MOMENT_RANDOM_LINK, i, BEGINS, r->cut_every_s);
+}
+
+static bool brings_somebody_back(const struct local *w, const struct event *e)
+{
+    for (size_t i = 0; e->kind == EVENT_RETURN && i < e->who.n; i++)
+        if (w->actors[e->who.agents[i]].life == LIFE_DOWN)
+            return true;
+    return false;
+}
+
+bool a_return_is_due(const struct local *w)
+{
+    for (size_t i = 0; i < w->agenda.n; i++) {
+        const struct moment *m = &w->agenda.heap[i];
+        if (m->kind == MOMENT_SCRIPT && brings_somebody_back(w, m->what))
+            return true;
+        if (m->kind == MOMENT_RANDOM_AGENT && m->whom == ENDS && w->actors[m->who].life == LIFE_DOWN)
+            return true;
+    }
+    return false;
 }
 
 fault script_moment(struct local *w, const struct moment *m)
@@ -155,8 +185,8 @@ fault script_moment(struct local *w, const struct moment *m)
     case MOMENT_SCRIPT:
         return happen(w, m->what);
     case MOMENT_RANDOM_AGENT:
-        return random_agent(w, m->who);
+        return random_agent(w, m->who, m->whom);
     default:
-        return random_link(w, m->who);
+        return random_link(w, m->who, m->whom);
     }
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 enum entry_kind { ENTRY_LEARN, ENTRY_UPDATE, ENTRY_BLEND, N_ENTRY_KINDS };
 
 struct entry {
@@ -40,6 +42,7 @@ struct tape {
     struct pick *picks;     /* [n_replicas][batch] */
     struct blend *blends;
     size_t blend_room;
+    double spent_s[N_ENTRY_KINDS];
 };
 
 fault tape_new(struct engine *engine, struct tape_client client, struct tape **out)
@@ -278,8 +281,11 @@ static fault run_groups(struct tape *t, const uint32_t *begin, size_t n_groups)
         [ENTRY_LEARN] = run_lessons, [ENTRY_UPDATE] = run_updates, [ENTRY_BLEND] = run_blends};
     for (size_t g = 0; g < n_groups; g++) {
         size_t end = g + 1 < n_groups ? begin[g + 1] : t->n_entries;
-        if (end > begin[g])
-            TRY(run[g % N_ENTRY_KINDS](t, t->order + begin[g], end - begin[g]));
+        if (end == begin[g])
+            continue;
+        double began = clock_now_s();
+        TRY(run[g % N_ENTRY_KINDS](t, t->order + begin[g], end - begin[g]));
+        t->spent_s[g % N_ENTRY_KINDS] += clock_now_s() - began;
     }
     return OK;
 }
@@ -303,4 +309,9 @@ fault tape_flush(struct tape *t)
     fault f = run_groups(t, first + 1, n_groups);
     clear(t);
     return f;
+}
+
+struct tape_times tape_times(const struct tape *t)
+{
+    return (struct tape_times){t->spent_s[ENTRY_LEARN], t->spent_s[ENTRY_UPDATE], t->spent_s[ENTRY_BLEND]};
 }

@@ -37,4 +37,9 @@ bool tape_is_long(const struct tape *t);
 /* Computes all that was written down. */
 fault tape_flush(struct tape *t);
 
+struct tape_times { /* real seconds in the engine */
+    double learn_s, update_s, mix_s;
+};
+struct tape_times tape_times(const struct tape *t);
+
 #endif

@@ -90,7 +90,9 @@ void drop_mail(struct actor *a)
         struct message *next = a->mail->next;
         message_free(a->world, a->mail);
         a->mail = next;
+        a->link.counts.unread++;
     }
+    a->mail_end = &a->mail;
 }
 
 fault arrive(struct local *w, struct message *m)
@@ -101,10 +103,8 @@ fault arrive(struct local *w, struct message *m)
         message_free(w, m);
         return OK;
     }
-    struct message **end = &to->mail;
-    while (*end)
-        end = &(*end)->next;
-    *end = m;
+    *to->mail_end = m;
+    to->mail_end = &m->next;
     if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag &&
         (to->from == m->from || to->from == ANYONE))
         wake(to, OK);
@@ -181,14 +181,24 @@ static fault local_send(struct link *l, size_t to, uint64_t tag, const void *byt
     return post(a, m, n);
 }
 
+/* Takes the message out of the mail that `at` points to. */
+static void take_out(struct actor *a, struct message **at)
+{
+    struct message *m = *at;
+    *at = m->next;
+    if (!m->next)
+        a->mail_end = at;
+    m->next = NULL;
+}
+
 /* Takes the first message that fits out of the mail, or NULL. */
 static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
 {
     for (struct message **at = &a->mail; *at; at = &(*at)->next)
         if ((*at)->tag == tag && ((*at)->from == from || from == ANYONE)) {
             struct message *m = *at;
-            *at = m->next;
-            m->next = NULL;
+            take_out(a, at);
+            a->link.counts.received++;
             return m;
         }
     return NULL;
@@ -278,7 +288,8 @@ static void local_forget(struct link *l, uint64_t tag)
             at = &m->next;
             continue;
         }
-        *at = m->next;
+        take_out(a, at);
+        a->link.counts.unread++;
         message_free(a->world, m);
     }
 }
@@ -347,6 +358,18 @@ static double later_of(double a, double b)
     return a > b ? a : b;
 }
 
+/* Until the rows are there, which `kind` of moment will see to, or patience is at its end. */
+static fault wait_for_rows(struct actor *a, double at_s, int kind, size_t peer, void *what)
+{
+    double since = a->world->now_s;
+    TRY(expect(a->world, at_s, kind, a, peer, what));
+    TRY(add_deadline(a));
+    a->from = peer;
+    fault f = park(a);
+    a->link.counts.waiting_s += a->world->now_s - since;
+    return f;
+}
+
 static fault local_average(struct link *l, size_t peer, row_set rows)
 {
     struct actor *a = actor_of(l);
@@ -356,19 +379,24 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
     size_t n_bytes = bytes_of_rows(w, rows);
-    double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes), since = w->now_s;
+    double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
     if (later_of(there, back) <= w->now_s)
         return average_now(w, a, b, rows);
-    TRY(expect(w, later_of(there, back), MOMENT_AVERAGE, a, peer, (void *)(uintptr_t)rows));
-    fault f = park(a);
-    l->counts.waiting_s += w->now_s - since;
-    return f;
+    return wait_for_rows(a, later_of(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
+}
+
+void average_lost(struct actor *a, struct actor *peer)
+{
+    a->link.counts.lost++;
+    peer->link.counts.lost++;
 }
 
 fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows)
 {
-    if (!can_reach(w, a->link.self, peer->link.self))
+    if (!can_reach(w, a->link.self, peer->link.self)) {
+        average_lost(a, peer);
         return gone(a, peer->link.self);
+    }
     size_t i = a->link.self, j = peer->link.self, from[2] = {i < j ? i : j, i < j ? j : i};
     float halves[2] = {0.5f, 0.5f};
     for (int row = 0; row < N_ROWS; row++)
@@ -379,6 +407,8 @@ fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set 
         }
     a->writes++;
     peer->writes++;
+    a->link.counts.received++;
+    peer->link.counts.received++;
     return OK;
 }
 
@@ -394,14 +424,15 @@ static fault local_adopt(struct link *l, size_t peer)
     double at_s = transfer(w, &w->actors[peer], a, bytes_of_rows(w, everything));
     if (at_s <= w->now_s)
         return adopt_now(w, a, &w->actors[peer]);
-    TRY(expect(w, at_s, MOMENT_ADOPT, a, peer, NULL));
-    return park(a);
+    return wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL);
 }
 
 fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
 {
-    if (!can_reach(w, a->link.self, peer->link.self))
+    if (!can_reach(w, a->link.self, peer->link.self)) {
+        peer->link.counts.lost++;
         return gone(a, peer->link.self);
+    }
     float one = 1;
     for (int row = 0; row < N_ROWS; row++)
         if (everything & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
@@ -410,15 +441,15 @@ fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
                            (struct blend){(enum row)row, a->link.self, NO_ROW, &peer->link.self, &one, 1}));
         }
     a->writes++;
+    a->link.counts.received++;
     return OK;
 }
 
 static bool local_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
     const struct actor *a = (const struct actor *)l;
-    const struct actor *b = &a->world->actors[peer];
-    return b->life != LIFE_DONE && can_reach(a->world, l->self, peer) &&
-           k >= takes_part_from(a->world, l->self, peer);
+    /* a peer that came to its end did take part: what it sent before may still be under way */
+    return can_reach(a->world, l->self, peer) && k >= takes_part_from(a->world, l->self, peer);
 }
 
 static uint64_t local_staleness(const struct link *l)

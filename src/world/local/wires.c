@@ -8,14 +8,22 @@
 
 #include "world/local/inside.h"
 
-static bool is_cut(const struct local *w, size_t a, size_t b)
+static bool is_of(const struct cut *c, size_t a, size_t b)
 {
-    if (w->partitioned && w->group[a] != w->group[b])
-        return true;
+    return (c->a == a && c->b == b) || (c->a == b && c->b == a);
+}
+
+bool pair_is_cut(const struct local *w, size_t a, size_t b)
+{
     for (size_t i = 0; i < w->n_cuts; i++)
-        if ((w->cuts[i].a == a && w->cuts[i].b == b) || (w->cuts[i].a == b && w->cuts[i].b == a))
+        if (is_of(&w->cuts[i], a, b))
             return true;
     return false;
+}
+
+static bool is_cut(const struct local *w, size_t a, size_t b)
+{
+    return (w->partitioned && w->group[a] != w->group[b]) || pair_is_cut(w, a, b);
 }
 
 bool can_reach(const struct local *w, size_t a, size_t b)
@@ -69,44 +77,41 @@ fault cut_pair(struct local *w, size_t a, size_t b)
 }
 
 /* Two agents that can reach each other again go on together from a round that neither has begun. */
-static fault rejoin_pair(struct local *w, size_t a, size_t b)
+static void rejoin_ends(struct local *w, size_t edge)
 {
-    uint64_t ka = w->actors[a].agent->k, kb = w->actors[b].agent->k, round = (ka > kb ? ka : kb) + 1;
-    for (size_t i = 0; i < w->n_mended; i++)
-        if (w->mended[i].a == a && w->mended[i].b == b) {
-            w->mended[i].round = round;
-            return OK;
-        }
-    if (w->n_mended == w->mended_room) {
-        size_t room = w->mended_room ? 2 * w->mended_room : 16;
-        struct mended *mended = realloc(w->mended, room * sizeof *mended);
-        if (!mended)
-            return OUT_OF_MEMORY;
-        w->mended = mended;
-        w->mended_room = room;
+    struct edge e = w->stage->topology->edges[edge];
+    uint64_t ka = w->actors[e.a].agent->k, kb = w->actors[e.b].agent->k;
+    w->mended[edge] = (ka > kb ? ka : kb) + 1;
+}
+
+/* The number of the edge between two agents, or -1. */
+static ptrdiff_t edge_between(const struct topology *t, size_t a, size_t b)
+{
+    size_t low = t->first[a], end = t->first[a + 1], high = end;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (t->neighbour[middle] < b)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    w->mended[w->n_mended++] = (struct mended){(uint32_t)a, (uint32_t)b, round};
-    return OK;
+    return low < end && t->neighbour[low] == b ? (ptrdiff_t)t->edge_of[low] : -1;
 }
 
 uint64_t takes_part_from(const struct local *w, size_t a, size_t b)
 {
     uint64_t ja = w->actors[a].joined, jb = w->actors[b].joined, from = ja > jb ? ja : jb;
-    size_t low = a < b ? a : b, high = a < b ? b : a;
-    for (size_t i = 0; i < w->n_mended; i++)
-        if (w->mended[i].a == low && w->mended[i].b == high && w->mended[i].round > from)
-            from = w->mended[i].round;
-    return from;
+    ptrdiff_t edge = w->stage->topology ? edge_between(w->stage->topology, a, b) : -1;
+    return edge >= 0 && w->mended[edge] > from ? w->mended[edge] : from;
 }
 
 /* After something was mended: every edge of the topology that was cut and is not any more. */
-static fault rejoin_edges(struct local *w, const bool *was_cut)
+static void rejoin_edges(struct local *w, const bool *was_cut)
 {
     const struct topology *t = w->stage->topology;
     for (size_t i = 0; t && i < t->n_edges; i++)
         if (was_cut[i] && !is_cut(w, t->edges[i].a, t->edges[i].b))
-            TRY(rejoin_pair(w, t->edges[i].a, t->edges[i].b));
-    return OK;
+            rejoin_ends(w, i);
 }
 
 static bool *edges_cut(const struct local *w)
@@ -125,12 +130,12 @@ fault mend_pair(struct local *w, size_t a, size_t b)
         return OUT_OF_MEMORY;
     size_t kept = 0;
     for (size_t i = 0; i < w->n_cuts; i++)
-        if (!((w->cuts[i].a == a && w->cuts[i].b == b) || (w->cuts[i].a == b && w->cuts[i].b == a)))
+        if (!is_of(&w->cuts[i], a, b))
             w->cuts[kept++] = w->cuts[i];
     w->n_cuts = kept;
-    fault f = rejoin_edges(w, was_cut);
+    rejoin_edges(w, was_cut);
     free(was_cut);
-    return f;
+    return OK;
 }
 
 fault heal_all(struct local *w)
@@ -140,9 +145,9 @@ fault heal_all(struct local *w)
         return OUT_OF_MEMORY;
     w->n_cuts = 0;
     w->partitioned = false;
-    fault f = rejoin_edges(w, was_cut);
+    rejoin_edges(w, was_cut);
     free(was_cut);
-    return f;
+    return OK;
 }
 
 fault partition(struct local *w, const struct event *e)
@@ -158,7 +163,7 @@ fault partition(struct local *w, const struct event *e)
     for (size_t i = 0; i < w->n; i++)
         if (w->actors[i].receives && w->actors[i].from != ANYONE && is_cut(w, i, w->actors[i].from))
             tell_waiting(w, i, w->actors[i].from);
-    fault f = rejoin_edges(w, was_cut); /* an earlier partition may have ended with this one */
+    rejoin_edges(w, was_cut); /* an earlier partition may have ended with this one */
     free(was_cut);
-    return f;
+    return OK;
 }

@@ -1,0 +1,18 @@
+/* bench.h - the kinds of `veche bench`, each giving one JSON object as text. */
+#ifndef VECHE_API_BENCH_H
+#define VECHE_API_BENCH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/fault.h"
+
+/* Settings are rows of bench.c: model, batch, precision, threads, replicas, seconds, engine, ... */
+fault bench_engine(const char *const *settings, size_t n, char **json);
+/* Settings are overrides of an experiment. `mixing`: with a real network, else messages only. */
+fault bench_world(bool mixing, const char *const *overrides, size_t n, char **json);
+
+/* The object as text with a line's end; takes it. A NULL object is a lack of memory. */
+fault bench_print(json_t *object, char **json);
+
+#endif

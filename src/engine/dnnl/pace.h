@@ -1,0 +1,27 @@
+/* pace.h - whether a lesson is better run by all workers or by one alone.
+ *
+ * Sharing is faster as long as the cores are ours. Beside a busy neighbour a worker is taken off its core in
+ * the middle of a piece, all others wait for it, and one worker alone may be faster. The choice goes by the
+ * time that lessons took; it changes no number, since a lesson gives the same bits either way.
+ *
+ *   shared --(slower than it was, and a lesson alone was faster)--> alone
+ *   alone  --(a shared lesson, tried now and then, was faster)----> shared
+ */
+#ifndef VECHE_ENGINE_DNNL_PACE_H
+#define VECHE_ENGINE_DNNL_PACE_H
+
+#include <stdbool.h>
+
+struct pace {             /* begins as { 0 } */
+    double usual;         /* seconds of a shared lesson when all was well; 0: none yet */
+    double shared, alone; /* seconds of late, smoothed; 0: not known                   */
+    bool is_alone;
+    int since_trial; /* lessons since the other way was tried */
+};
+
+/* How the next lesson should be run. */
+bool pace_alone(struct pace *p);
+/* How long it took, run that way. */
+void pace_note(struct pace *p, bool was_alone, double seconds);
+
+#endif

@@ -1,0 +1,234 @@
+/* group.c - see group.h. */
+#include "support/group.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/registry.h"
+#include "base/rng.h"
+#include "experiment/machines.h"
+
+void must(fault f)
+{
+    if (f)
+        fail_msg("%s", fault_text(f));
+}
+
+void must_fail(fault f, const char *words)
+{
+    if (!f)
+        fail_msg("nothing failed, but this was expected: %s", words);
+    if (!strstr(fault_text(f), words))
+        fail_msg("'%s' does not say '%s'", fault_text(f), words);
+    fault_drop(f);
+}
+
+char *text_of(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    assert_true(vasprintf(&text, format, arguments) >= 0);
+    va_end(arguments);
+    return text;
+}
+
+static fault nothing_more(void *ctx)
+{
+    (void)ctx;
+    return OK;
+}
+
+static void write_note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
+{
+    struct group *g = ctx;
+    char *longer = text_of("%s%.6f %zu %s: %s\n", g->notes ? g->notes : "", now_s, agent, kind, text);
+    free(g->notes);
+    g->notes = longer;
+    g->n_notes++;
+}
+
+static fault parse(const char *text, int rounds, unsigned seed, struct experiment **out)
+{
+    struct registry registry = registry_of_everything();
+    char *whole = text_of("%strain: {epochs: 1, seed: %u, evaluate_every: never, checkpoint_every: never}\n",
+                          text, seed);
+    fault f = experiment_parse(whole, strlen(whole), "group", NULL, 0, &registry, out);
+    free(whole);
+    (void)rounds;
+    return f;
+}
+
+fault group_try(struct group *g, const char *text, int rounds, unsigned seed)
+{
+    struct experiment *e = NULL;
+    *g = (struct group){0};
+    TRY(parse(text, rounds, seed, &e));
+    TRY(session_open(e, NULL, &g->run));
+    g->world = g->run->world;
+    g->world->watcher = (struct watcher){g, nothing_more, write_note};
+    g->run->stage.rounds = (uint64_t)rounds;
+    g->n = g->run->n_agents;
+    g->size = g->run->graph->size;
+    g->ops = local_link;
+    for (size_t i = 0; i < g->n; i++)
+        g->world->actors[i].link.ops = &g->ops;
+    g->rows = calloc(g->n * g->size, sizeof *g->rows);
+    assert_non_null(g->rows);
+    return OK;
+}
+
+void group_open(struct group *g, const char *text, int rounds)
+{
+    must(group_try(g, text, rounds, 1));
+}
+
+void group_close(struct group *g)
+{
+    session_close(g->run);
+    free(g->notes);
+    free(g->rows);
+}
+
+fault group_go(struct group *g)
+{
+    return local_play(g->world);
+}
+
+void group_play(struct group *g)
+{
+    must(group_go(g));
+}
+
+const float *group_row(struct group *g, size_t agent)
+{
+    float *row = g->rows + agent * g->size;
+    must(local_settle(g->world));
+    must(g->run->engine->ops->read(g->run->engine, ROW_PARAMS, agent, row));
+    return row;
+}
+
+void group_write(struct group *g, size_t agent, const float *floats)
+{
+    must(g->run->engine->ops->write(g->run->engine, ROW_PARAMS, agent, floats));
+}
+
+double *group_rows(struct group *g)
+{
+    double *rows = calloc(g->n * g->size, sizeof *rows);
+    assert_non_null(rows);
+    for (size_t i = 0; i < g->n; i++) {
+        const float *row = group_row(g, i);
+        for (size_t j = 0; j < g->size; j++)
+            rows[i * g->size + j] = row[j];
+    }
+    return rows;
+}
+
+void group_scatter(struct group *g, uint64_t seed)
+{
+    struct rng r = rng_stream(seed, 0, RNG_TEST, 1);
+    double *x = calloc(g->n * g->size, sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < g->n * g->size; i++)
+        x[i] = rng_normal(&r);
+    for (size_t j = 0; j < g->size; j++) {
+        double mean = 0;
+        for (size_t i = 0; i < g->n; i++)
+            mean += x[i * g->size + j] / (double)g->n;
+        for (size_t i = 0; i < g->n; i++)
+            g->rows[i * g->size + j] = (float)(x[i * g->size + j] - mean);
+    }
+    for (size_t i = 0; i < g->n; i++)
+        group_write(g, i, g->rows + i * g->size);
+    free(x);
+}
+
+static fault idle_lesson(struct link *l, uint64_t lesson)
+{
+    const struct actor *a = (const struct actor *)l;
+    const struct experiment *e = a->world->stage->experiment;
+    double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
+    return local_link.sleep(l, (double)e->data.batch / (e->machines.rate * a->speed) * slowdown);
+}
+
+static fault idle_step(struct link *l, double lr, uint64_t t)
+{
+    (void)l, (void)lr, (void)t;
+    return OK;
+}
+
+void group_keep_from_learning(struct group *g)
+{
+    g->ops.learn = idle_lesson;
+    g->ops.update = idle_step;
+}
+
+void group_run_instead(struct group *g, strategy_run *program)
+{
+    g->row.run = program;
+    g->kind = (struct kind){.name = "test", .row = &g->row};
+    g->run->experiment->strategy.kind = &g->kind;
+}
+
+struct group *group_of_agent(const struct agent *a)
+{
+    return ((const struct actor *)a->link)->world->watcher.ctx;
+}
+
+static void mean_of(const double *rows, size_t n, size_t size, double *mean)
+{
+    for (size_t j = 0; j < size; j++) {
+        mean[j] = 0;
+        for (size_t i = 0; i < n; i++)
+            mean[j] += rows[i * size + j] / (double)n;
+    }
+}
+
+double disagreement_of(const double *rows, size_t n, size_t size)
+{
+    double *mean = calloc(size, sizeof *mean), sum = 0;
+    assert_non_null(mean);
+    mean_of(rows, n, size, mean);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < size; j++)
+            sum += (rows[i * size + j] - mean[j]) * (rows[i * size + j] - mean[j]);
+    free(mean);
+    return sum;
+}
+
+double furthest_mean(const double *rows, const double *others, size_t n, size_t size)
+{
+    double *a = calloc(2 * size, sizeof *a), *b = a + size, most = 0;
+    assert_non_null(a);
+    mean_of(rows, n, size, a);
+    mean_of(others, n, size, b);
+    for (size_t j = 0; j < size; j++)
+        most = fmax(most, fabs(a[j] - b[j]));
+    free(a);
+    return most;
+}
+
+struct link_counts group_counts(const struct group *g)
+{
+    struct link_counts sum = {0};
+    for (size_t i = 0; i < g->n; i++) {
+        struct link_counts c = local_counts(g->world, i);
+        sum.bytes += c.bytes;
+        sum.messages += c.messages;
+        sum.lost += c.lost;
+        sum.waiting_s += c.waiting_s;
+    }
+    return sum;
+}
+
+bool group_noted(const struct group *g, const char *words)
+{
+    return g->notes && strstr(g->notes, words);
+}

@@ -1,0 +1,77 @@
+/* group.h - a group of agents for tests: an experiment as text, opened as a run is, played without a folder.
+ *
+ *   struct group g;
+ *   group_open(&g, TINY("gossip") "agents: 4\ntopology: cycle:4\n");
+ *   group_scatter(&g, 7);
+ *   group_keep_from_learning(&g);
+ *   group_play(&g);
+ *   ... group_row(&g, 0) ...
+ *   group_close(&g);
+ *
+ * Everything here asserts (cmocka) that it succeeds unless it returns a fault. A group does not move once it
+ * is open.
+ */
+#ifndef VECHE_TESTS_GROUP_H
+#define VECHE_TESTS_GROUP_H
+
+#include "api/session.h"
+#include "world/local/inside.h"
+
+/* The head of an experiment with 34 parameters; a lesson of one sample takes a millisecond. */
+#define TINY(strategy)                                                                                       \
+    "data: {set: {kind: blobs, classes: 2, features: 16, samples: 60, test_samples: 10}, batch: 1}\n"        \
+    "model: logistic\n"                                                                                      \
+    "optim: {kind: sgd, lr: 0.1}\n"                                                                          \
+    "engine: {kind: ref, threads: 1}\n"                                                                      \
+    "strategy: " strategy "\n"
+
+struct group {
+    struct veche_run *run;
+    struct local *world; /* of the run */
+    size_t n, size;      /* agents; parameters of each */
+    struct link_ops ops; /* the agents': the world's own, but for what a test puts in its place */
+    char *notes;         /* owned: a line "seconds agent kind: text" each */
+    size_t n_notes;
+    float *rows;             /* owned: what group_row gives */
+    struct strategy_row row; /* of the test's own program, if it has one */
+    struct kind kind;
+    void *ctx; /* the test's own */
+};
+
+/* `train:` is added: rounds of all agents, nothing evaluated, nothing saved. */
+fault group_try(struct group *g, const char *text, int rounds, unsigned seed);
+void group_open(struct group *g, const char *text, int rounds);
+void group_close(struct group *g);
+
+fault group_go(struct group *g);
+void group_play(struct group *g);
+
+/* Every agent's parameters become random numbers with mean zero over the agents. */
+void group_scatter(struct group *g, uint64_t seed);
+/* Lessons take their time and steps are counted, but no parameter changes by them. */
+void group_keep_from_learning(struct group *g);
+
+/* Every agent runs this instead of its strategy. */
+void group_run_instead(struct group *g, strategy_run *program);
+/* The group an agent is of. */
+struct group *group_of_agent(const struct agent *a);
+
+/* As they are now. Valid until the next call for the same agent. */
+const float *group_row(struct group *g, size_t agent);
+void group_write(struct group *g, size_t agent, const float *floats);
+/* The parameters of all agents, [n x size]; the caller frees. */
+double *group_rows(struct group *g);
+/* The sum of the squared distances from the mean over the agents. */
+double disagreement_of(const double *rows, size_t n, size_t size);
+double furthest_mean(const double *rows, const double *others, size_t n, size_t size);
+
+struct link_counts group_counts(const struct group *g); /* of all agents together */
+bool group_noted(const struct group *g, const char *words);
+
+void must(fault f);
+/* The fault is there and says this; drops it. */
+void must_fail(fault f, const char *words);
+/* A text of any length; the caller frees. */
+char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

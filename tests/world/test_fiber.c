@@ -1,0 +1,210 @@
+/* Fibers take turns, keep their stacks, and may be many. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "world/local/fiber.h"
+
+struct walker {
+    struct fiber *fiber;
+    int id, steps, at;
+    int *trace; /* where everybody writes its id, NULL: nowhere */
+    size_t *n_trace;
+    double sum;
+};
+
+static struct fiber *made(size_t stack_bytes)
+{
+    struct fiber *f = NULL;
+    assert_null(fiber_new(stack_bytes, &f));
+    return f;
+}
+
+static void walk(void *arg)
+{
+    struct walker *w = arg;
+    volatile double kept[8];
+    for (int i = 0; i < 8; i++)
+        kept[i] = w->id * 100 + i;
+    for (w->at = 0; w->at < w->steps; w->at++) {
+        if (w->trace)
+            w->trace[(*w->n_trace)++] = w->id;
+        w->sum += kept[w->at % 8];
+        fiber_park(w->fiber);
+    }
+}
+
+static void fibers_take_turns_and_keep_their_locals(void **state)
+{
+    (void)state;
+    int trace[64];
+    size_t n_trace = 0;
+    struct walker w[3];
+    for (int i = 0; i < 3; i++) {
+        w[i] = (struct walker){made(16384), i, 4 + i, 0, trace, &n_trace, 0};
+        fiber_begin(w[i].fiber, walk, &w[i]);
+    }
+    for (int turn = 0; turn < 8; turn++)
+        for (int i = 2; i >= 0; i--)
+            if (!fiber_has_ended(w[i].fiber))
+                fiber_resume(w[i].fiber);
+    static const int expected[] = {2, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 2};
+    assert_int_equal(n_trace, sizeof expected / sizeof *expected);
+    assert_memory_equal(trace, expected, sizeof expected);
+    for (int i = 0; i < 3; i++) {
+        double sum = 0;
+        for (int k = 0; k < w[i].steps; k++)
+            sum += i * 100 + k % 8;
+        assert_true(w[i].sum == sum);
+        assert_true(fiber_has_ended(w[i].fiber));
+        fiber_free(w[i].fiber);
+    }
+}
+
+static void a_fiber_lives_again_after_its_end(void **state)
+{
+    (void)state;
+    struct walker w = {.fiber = made(16384), .id = 1};
+    assert_true(fiber_has_ended(w.fiber));
+    for (int life = 0; life < 100; life++) {
+        w.steps = life % 5;
+        fiber_begin(w.fiber, walk, &w);
+        int turns = 0;
+        while (!fiber_has_ended(w.fiber)) {
+            fiber_resume(w.fiber);
+            turns++;
+        }
+        assert_int_equal(turns, w.steps + 1);
+    }
+    fiber_free(w.fiber);
+}
+
+/* Frames of a known size, parked at the very bottom: what is on the stack survives the others' turns. */
+static unsigned dive(struct fiber *f, int depth)
+{
+    volatile unsigned char frame[512];
+    for (size_t i = 0; i < sizeof frame; i++)
+        frame[i] = (unsigned char)(depth + (int)i);
+    unsigned below = depth ? dive(f, depth - 1) : (fiber_park(f), 0);
+    for (size_t i = 0; i < sizeof frame; i++)
+        if (frame[i] != (unsigned char)(depth + (int)i))
+            return 1000000;
+    return below + 1;
+}
+
+struct diver {
+    struct fiber *fiber;
+    unsigned depth, reached;
+};
+
+static void dive_deep(void *arg)
+{
+    struct diver *d = arg;
+    d->reached = dive(d->fiber, (int)d->depth);
+}
+
+static void deep_stacks_survive_a_turn(void **state)
+{
+    (void)state;
+    enum { DIVERS = 20, DEPTH = 300 };
+    struct diver d[DIVERS];
+    for (int i = 0; i < DIVERS; i++) {
+        d[i] = (struct diver){made(1 << 20), DEPTH + (unsigned)i, 0};
+        fiber_begin(d[i].fiber, dive_deep, &d[i]);
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < DIVERS; i++)
+            fiber_resume(d[i].fiber);
+    for (int i = 0; i < DIVERS; i++) {
+        assert_true(fiber_has_ended(d[i].fiber));
+        assert_int_equal(d[i].reached, DEPTH + i + 1);
+        fiber_free(d[i].fiber);
+    }
+}
+
+static void ten_thousand_fibers_are_no_trouble(void **state)
+{
+    (void)state;
+    enum { MANY = 10000 };
+    struct walker *w = calloc(MANY, sizeof *w);
+    assert_non_null(w);
+    for (int i = 0; i < MANY; i++) {
+        w[i] = (struct walker){.fiber = made(65536), .id = i, .steps = 3};
+        fiber_begin(w[i].fiber, walk, &w[i]);
+    }
+    for (int turn = 0; turn < 3; turn++)
+        for (int i = 0; i < MANY; i++)
+            fiber_resume(w[(i * 7919) % MANY].fiber);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(w[i].sum == 3 * 100.0 * i + 3);
+        assert_false(fiber_has_ended(w[i].fiber));
+        fiber_free(w[i].fiber); /* parked: nothing is lost by it */
+    }
+    free(w);
+}
+
+/* A fiber resumes fibers of its own, as a world inside a world would. */
+static void resume_another(void *arg)
+{
+    struct walker *inner = arg;
+    fiber_begin(inner->fiber, walk, inner);
+    while (!fiber_has_ended(inner->fiber))
+        fiber_resume(inner->fiber);
+}
+
+static void a_fiber_may_resume_another(void **state)
+{
+    (void)state;
+    struct walker inner = {.fiber = made(16384), .id = 3, .steps = 6};
+    struct fiber *outer = made(32768);
+    fiber_begin(outer, resume_another, &inner);
+    fiber_resume(outer);
+    assert_true(fiber_has_ended(outer));
+    assert_int_equal(inner.at, 6);
+    fiber_free(inner.fiber);
+    fiber_free(outer);
+}
+
+struct printer {
+    struct fiber *fiber;
+    char text[128];
+};
+
+static void print(void *arg)
+{
+    struct printer *p = arg;
+    double x = sqrt(2.0);
+    fiber_park(p->fiber);
+    snprintf(p->text, sizeof p->text, "%.17g %Lg %d", x * exp(1.0), 0.5L, 42); /* needs an aligned stack */
+}
+
+static void the_stack_is_aligned_for_library_calls(void **state)
+{
+    (void)state;
+    struct printer p = {.fiber = made(65536)};
+    char expected[128];
+    fiber_begin(p.fiber, print, &p);
+    fiber_resume(p.fiber);
+    fiber_resume(p.fiber);
+    snprintf(expected, sizeof expected, "%.17g %Lg %d", sqrt(2.0) * exp(1.0), 0.5L, 42);
+    assert_string_equal(p.text, expected);
+    fiber_free(p.fiber);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fibers_take_turns_and_keep_their_locals),
+        cmocka_unit_test(a_fiber_lives_again_after_its_end),
+        cmocka_unit_test(deep_stacks_survive_a_turn),
+        cmocka_unit_test(ten_thousand_fibers_are_no_trouble),
+        cmocka_unit_test(a_fiber_may_resume_another),
+        cmocka_unit_test(the_stack_is_aligned_for_library_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

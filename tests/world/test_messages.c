@@ -1,0 +1,278 @@
+/* Messages: a row arrives as it was when it was sent, mail keeps its order, and every wait ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/group.h"
+
+#define STAR(network) TINY("consensus") "agents: 5\ntopology: star:5\n" network
+
+static void must_have_all_spare_rows_back(const struct group *g)
+{
+    for (int row = 0; row < N_ROWS; row++)
+        assert_int_equal(g->world->n_free_rows[row], g->run->engine->setup.n_spare - 1);
+}
+
+/* ---- rows ---- */
+
+/* Agent 0 sends its row to agent i after i steps; how many steps it takes in all is the group's to say. */
+static fault send_while_learning(struct agent *a)
+{
+    const int *steps = group_of_agent(a)->ctx;
+    const struct link_ops *ops = a->link->ops;
+    if (a->index == 0) {
+        for (int i = 1; i <= steps[0]; i++) {
+            TRY(agent_learn(a));
+            TRY(agent_update(a));
+            if (i < 5)
+                TRY(ops->send_rows(a->link, (size_t)i, 0, ROWS_PARAMS));
+        }
+        return OK;
+    }
+    double one = 1;
+    if ((int)a->index > steps[0])
+        return OK;
+    TRY(ops->sleep(a->link, steps[1] * 1e-3));
+    TRY(ops->recv_rows(a->link, 0, 0, &a->parcels[0]));
+    return ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1);
+}
+
+static void send_and_learn(struct group *g, const char *text, int steps, int delay)
+{
+    int numbers[2] = {steps, delay};
+    group_open(g, text, 1);
+    g->ctx = numbers;
+    group_run_instead(g, send_while_learning);
+    group_play(g);
+    must_have_all_spare_rows_back(g);
+}
+
+static void a_row_arrives_as_it_was_when_it_was_sent(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int delay;
+    } cases[] = {
+        {STAR(""), 0},                                                /* at once                  */
+        {STAR(""), 50},                                               /* held in the mail         */
+        {STAR("network: {latency_ms: 40}\n"), 0},                     /* under way                */
+        {STAR("network: {latency_ms: 3, bandwidth_mbps: 0.2}\n"), 30} /* some of each           */
+    };
+    float known[5][64] = {{0}};
+    for (int i = 1; i < 5; i++) { /* what agent 0 is after i steps */
+        struct group g;
+        send_and_learn(&g, cases[0].text, i, 0);
+        memcpy(known[i], group_row(&g, 0), g.size * sizeof(float));
+        assert_true(i == 1 || memcmp(known[i], known[i - 1], g.size * sizeof(float)));
+        group_close(&g);
+    }
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct group g;
+        send_and_learn(&g, cases[c].text, 8, cases[c].delay);
+        for (int i = 1; i < 5; i++)
+            assert_memory_equal(group_row(&g, (size_t)i), known[i], g.size * sizeof(float));
+        group_close(&g);
+    }
+}
+
+/* One row to many, and only then written: one copy serves them all. */
+static fault send_to_all_then_write(struct agent *a)
+{
+    struct group *g = group_of_agent(a);
+    const struct link_ops *ops = a->link->ops;
+    double one = 1;
+    if (a->index) {
+        TRY(ops->sleep(a->link, 5e-3));
+        TRY(ops->recv_rows(a->link, 0, 7, &a->parcels[0]));
+        return ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1);
+    }
+    for (size_t i = 1; i < 5; i++)
+        TRY(ops->send_rows(a->link, i, 7, ROWS_PARAMS));
+    assert_int_equal(g->world->n_free_rows[ROW_PARAMS], g->run->engine->setup.n_spare - 1);
+    TRY(agent_learn(a));
+    TRY(agent_update(a));
+    assert_int_equal(g->world->n_free_rows[ROW_PARAMS], g->run->engine->setup.n_spare - 2);
+    return OK;
+}
+
+static void one_copy_serves_all_who_were_sent_the_same(void **state)
+{
+    (void)state;
+    struct group g;
+    float sent[64];
+    group_open(&g, STAR(""), 1);
+    memcpy(sent, group_row(&g, 0), g.size * sizeof(float));
+    group_run_instead(&g, send_to_all_then_write);
+    group_play(&g);
+    for (size_t i = 1; i < 5; i++)
+        assert_memory_equal(group_row(&g, i), sent, g.size * sizeof(float));
+    assert_memory_not_equal(group_row(&g, 0), sent, g.size * sizeof(float));
+    must_have_all_spare_rows_back(&g);
+    group_close(&g);
+}
+
+/* ---- bytes ---- */
+
+static fault exchange_bytes(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    int number, *seen = group_of_agent(a)->ctx;
+    size_t sender = 99;
+    if (a->index) {
+        TRY(ops->sleep(a->link, 1e-3 * (double)(5 - a->index))); /* the last one sends first */
+        for (int i = 0; i < 3; i++) {
+            number = 10 * (int)a->index + i;
+            TRY(ops->send(a->link, 0, (uint64_t)i, &number, sizeof number));
+        }
+        return OK;
+    }
+    TRY(ops->recv(a->link, 2, 1, &seen[0], sizeof(int), &sender)); /* one sender, the second tag first */
+    assert_int_equal(sender, 2);
+    TRY(ops->recv(a->link, 2, 0, &seen[1], sizeof(int), NULL));
+    for (int i = 0; i < 4; i++) { /* whoever came first under the tag */
+        TRY(ops->recv(a->link, ANYONE, 2, &seen[2 + i], sizeof(int), &sender));
+        assert_int_equal(sender, seen[2 + i] / 10);
+    }
+    return OK;
+}
+
+static void bytes_are_received_by_sender_and_tag_in_their_order(void **state)
+{
+    (void)state;
+    struct group g;
+    int seen[8] = {0};
+    static const int expected[] = {21, 20, 42, 32, 22, 12};
+    group_open(&g, STAR(""), 1);
+    g.ctx = seen;
+    group_run_instead(&g, exchange_bytes);
+    group_play(&g);
+    assert_memory_equal(seen, expected, sizeof expected);
+    struct link_counts c = group_counts(&g);
+    assert_int_equal(c.messages, 12);
+    assert_int_equal(c.bytes, 12 * sizeof(int));
+    group_close(&g);
+}
+
+static fault send_too_few(struct agent *a)
+{
+    char four[4] = {0}, eight[8];
+    if (a->index == 1)
+        return a->link->ops->send(a->link, 0, 1, four, sizeof four);
+    return a->index ? OK : a->link->ops->recv(a->link, 1, 1, eight, sizeof eight, NULL);
+}
+
+static void bytes_of_another_number_are_a_fault(void **state)
+{
+    (void)state;
+    struct group g;
+    group_open(&g, STAR(""), 1);
+    group_run_instead(&g, send_too_few);
+    must_fail(group_go(&g), "agent 1 sent 4 bytes where agent 0 expects 8");
+    group_close(&g);
+}
+
+/* ---- waits ---- */
+
+static fault wait_for_silence(struct agent *a)
+{
+    if (a->index)
+        return OK;
+    int number;
+    double *waited = group_of_agent(a)->ctx, since = a->link->ops->now_s(a->link);
+    fault f = a->link->ops->recv(a->link, 1, 1, &number, sizeof number, NULL);
+    *waited = a->link->ops->now_s(a->link) - since;
+    assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
+    must_fail(f, "agent 0 waited 0.25 s for agent 1 in vain");
+    f = a->link->ops->recv(a->link, ANYONE, 1, &number, sizeof number, NULL);
+    assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
+    must_fail(f, "agent 0 waited 0.25 s for anyone in vain");
+    return OK;
+}
+
+static void a_wait_for_a_silent_peer_ends_with_patience(void **state)
+{
+    (void)state;
+    struct group g;
+    double waited = 0;
+    group_open(&g, STAR("network: {patience_s: 0.25}\n"), 1);
+    g.ctx = &waited;
+    group_run_instead(&g, wait_for_silence);
+    group_play(&g);
+    assert_true(waited == 0.25);
+    assert_true(local_counts(g.world, 0).waiting_s == 0.5);
+    group_close(&g);
+}
+
+static fault receive_late(struct agent *a)
+{
+    double one = 1;
+    if (a->index == 1)
+        return a->link->ops->send_rows(a->link, 0, 1, ROWS_PARAMS);
+    if (a->index)
+        return OK;
+    fault f = a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0]);
+    assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
+    fault_drop(f);
+    TRY(a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0])); /* it is never too late */
+    return a->link->ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1);
+}
+
+static void a_message_that_comes_after_patience_is_not_lost(void **state)
+{
+    (void)state;
+    struct group g;
+    group_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
+    group_run_instead(&g, receive_late);
+    group_play(&g);
+    assert_true(local_now_s(g.world) == 0.4);
+    must_have_all_spare_rows_back(&g);
+    group_close(&g);
+}
+
+/* An average over a wire too thin for one's patience is a wait like any other. */
+static fault average_in_vain(struct agent *a)
+{
+    if (a->index)
+        return OK;
+    fault f = a->link->ops->average(a->link, 1, ROWS_PARAMS);
+    assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
+    must_fail(f, "agent 0 waited 0.25 s for agent 1 in vain");
+    assert_true(a->link->ops->now_s(a->link) == 0.25);
+    f = a->link->ops->adopt(a->link, 1);
+    assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
+    fault_drop(f);
+    assert_true(a->link->ops->now_s(a->link) == 0.5);
+    return OK;
+}
+
+static void an_average_ends_with_patience_too(void **state)
+{
+    (void)state;
+    struct group g;
+    group_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
+    group_scatter(&g, 1);
+    float before[64];
+    memcpy(before, group_row(&g, 0), g.size * sizeof(float));
+    group_run_instead(&g, average_in_vain);
+    group_play(&g);
+    assert_memory_equal(group_row(&g, 0), before, g.size * sizeof(float));
+    group_close(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_arrives_as_it_was_when_it_was_sent),
+        cmocka_unit_test(one_copy_serves_all_who_were_sent_the_same),
+        cmocka_unit_test(bytes_are_received_by_sender_and_tag_in_their_order),
+        cmocka_unit_test(bytes_of_another_number_are_a_fault),
+        cmocka_unit_test(a_wait_for_a_silent_peer_ends_with_patience),
+        cmocka_unit_test(a_message_that_comes_after_patience_is_not_lost),
+        cmocka_unit_test(an_average_ends_with_patience_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
