@@ -6,7 +6,7 @@
 #   scripts/setup.sh bench        that, and PyTorch at its best, to compare with
 set -euo pipefail
 
-build=(cmake ninja-build gcc libc6-dev pkg-config libdnnl-dev libyaml-dev libjansson-dev libpng-dev libarchive-dev libssl-dev liblapacke-dev)
+build=(cmake ninja-build gcc libc6-dev pkg-config libdnnl-dev ocl-icd-opencl-dev libyaml-dev libjansson-dev libpng-dev libarchive-dev libssl-dev liblapacke-dev)
 test=("${build[@]}" libcmocka-dev clang libclang-rt-dev python3)
 bench=("${test[@]}" python3-torch libopenblas0-openmp)
 
