@@ -223,6 +223,8 @@ struct link_counts group_counts(const struct group *g)
         sum.bytes += c.bytes;
         sum.messages += c.messages;
         sum.lost += c.lost;
+        sum.received += c.received;
+        sum.unread += c.unread;
         sum.waiting_s += c.waiting_s;
     }
     return sum;

@@ -115,6 +115,47 @@ static void one_copy_serves_all_who_were_sent_the_same(void **state)
     group_close(&g);
 }
 
+/* Agent 0 sends far more versions of its row than anybody reads; agent 1 reads the last one. */
+static fault send_more_than_is_read(struct agent *a)
+{
+    enum { MANY = 500 };
+    const struct link_ops *ops = a->link->ops;
+    double one = 1;
+    if (a->index == 0)
+        for (uint64_t i = 0; i < MANY; i++) {
+            TRY(agent_learn(a));
+            TRY(agent_update(a));
+            TRY(ops->send_rows(a->link, 1 + i % 4, i, ROWS_PARAMS));
+        }
+    if (a->index != 1)
+        return OK;
+    TRY(ops->sleep(a->link, 2));
+    TRY(ops->recv_rows(a->link, 0, MANY - 4, &a->parcels[0]));
+    TRY(ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1));
+    fault f = ops->recv_rows(a->link, 0, 0, &a->parcels[0]); /* the oldest are not there any more */
+    assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
+    fault_drop(f);
+    return OK;
+}
+
+static void what_nobody_reads_is_given_up_oldest_first(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {STAR(""), STAR("network: {latency_ms: 100, patience_s: 1}\n")};
+    for (size_t i = 0; i < 2; i++) {
+        struct group g;
+        group_open(&g, texts[i], 1);
+        group_run_instead(&g, send_more_than_is_read);
+        group_play(&g);
+        assert_true(group_noted(&g, "0 given-up: rows from agent 0 to agent 1 are given up unread"));
+        struct link_counts c = group_counts(&g);
+        assert_int_equal(c.messages, 500);
+        assert_true(c.lost >= 500 - g.run->engine->setup.n_spare);
+        assert_int_equal(local_counts(g.world, 1).received, 1);
+        group_close(&g);
+    }
+}
+
 /* ---- bytes ---- */
 
 static fault exchange_bytes(struct agent *a)
@@ -268,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_arrives_as_it_was_when_it_was_sent),
         cmocka_unit_test(one_copy_serves_all_who_were_sent_the_same),
+        cmocka_unit_test(what_nobody_reads_is_given_up_oldest_first),
         cmocka_unit_test(bytes_are_received_by_sender_and_tag_in_their_order),
         cmocka_unit_test(bytes_of_another_number_are_a_fault),
         cmocka_unit_test(a_wait_for_a_silent_peer_ends_with_patience),

@@ -26,8 +26,10 @@ struct snapshot { /* a row as it was when it was sent */
 
 struct message {
     struct message *next;
+    uint64_t number; /* by order of sending */
     size_t from, to;
     uint64_t tag;
+    bool given_up; /* it arrives for nobody */
     size_t n_bytes;
     void *bytes; /* owned, or NULL */
     size_t n_rows;
@@ -82,6 +84,7 @@ struct local {
     struct agenda agenda;
     struct deadline *deadlines; /* owned: a ring, since everyone's patience is the same */
     size_t deadline_room, deadline_first, n_deadlines;
+    uint64_t posted; /* messages so far */
     struct message *free_messages;
     struct snapshot *free_snapshots;
     size_t *free_rows[N_ROWS]; /* owned: stacks of spare rows */
@@ -118,6 +121,9 @@ fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set 
 void average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
 fault adopt_now(struct local *w, struct actor *a, struct actor *peer);
 void message_free(struct local *w, struct message *m);
+/* The message that has been under way or unread for longest of those that hold a spare row of this kind is
+ * given up; false where there is none. */
+bool give_up_oldest(struct local *w, enum row row);
 void drop_mail(struct actor *a);
 
 /* rows.c */

@@ -1,5 +1,8 @@
 /* rows.c - rows under way: a message refers to the sender's row for as long as nobody writes it, then to a
- * copy. */
+ * copy.
+ *
+ * Copies are as many as there are spare rows. Where agents run ahead of others that do not read their mail,
+ * the oldest of it is given up, as a network gives up what nobody fetches. */
 #include <stdlib.h>
 
 #include "world/local/inside.h"
@@ -76,10 +79,10 @@ fault about_to_write(struct actor *a, enum row row)
     struct snapshot *s = a->live[row];
     if (!s)
         return OK;
-    if (!w->n_free_rows[row])
-        return FAIL(FAULT_MEMORY,
-                    "out of memory: more than %zu rows of parameters are under way between the agents",
-                    w->engine->setup.n_spare - 1);
+    while (!w->n_free_rows[row])
+        if (!give_up_oldest(w, row))
+            return FAIL(FAULT_MEMORY, "out of memory: all %zu spare rows of parameters are in use",
+                        w->engine->setup.n_spare - 1);
     size_t mine = s->at;
     float one = 1;
     s->at = w->free_rows[row][--w->n_free_rows[row]];

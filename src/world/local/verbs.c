@@ -1,5 +1,6 @@
 /* verbs.c - what agents may ask for, on a virtual clock. A verb that takes time leaves an entry on the agenda
  * and parks. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,7 +99,7 @@ void drop_mail(struct actor *a)
 fault arrive(struct local *w, struct message *m)
 {
     struct actor *to = &w->actors[m->to];
-    if (!to->alive || !can_reach(w, m->from, m->to)) {
+    if (m->given_up || !can_reach(w, m->from, m->to)) {
         w->actors[m->from].link.counts.lost++;
         message_free(w, m);
         return OK;
@@ -115,6 +116,7 @@ static fault post(struct actor *a, struct message *m, size_t n_bytes)
 {
     struct local *w = a->world;
     double at_s = transfer(w, a, &w->actors[m->to], n_bytes);
+    m->number = w->posted++;
     if (at_s <= w->now_s)
         return arrive(w, m);
     return agenda_add(
@@ -204,6 +206,57 @@ static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
     return NULL;
 }
 
+static bool holds_spare(const struct message *m, enum row row)
+{
+    for (size_t i = 0; i < m->n_rows; i++)
+        if (m->rows[i]->row == row && m->rows[i]->at != m->from)
+            return true;
+    return false;
+}
+
+/* The link that points to the oldest message in the mail that holds a spare row, or NULL. */
+static struct message **oldest_mail(struct local *w, enum row row)
+{
+    struct message **oldest = NULL;
+    for (size_t i = 0; i < w->n; i++)
+        for (struct message **at = &w->actors[i].mail; *at; at = &(*at)->next)
+            if (holds_spare(*at, row) && (!oldest || (*at)->number < (*oldest)->number))
+                oldest = at;
+    return oldest;
+}
+
+static struct message *oldest_under_way(const struct local *w, enum row row)
+{
+    struct message *oldest = NULL;
+    for (size_t i = 0; i < w->agenda.n; i++) {
+        struct message *m = w->agenda.heap[i].kind == MOMENT_ARRIVE ? w->agenda.heap[i].what : NULL;
+        if (m && holds_spare(m, row) && (!oldest || m->number < oldest->number))
+            oldest = m;
+    }
+    return oldest;
+}
+
+bool give_up_oldest(struct local *w, enum row row)
+{
+    struct message **at = oldest_mail(w, row), *m = at ? *at : oldest_under_way(w, row);
+    if (!m)
+        return false;
+    char text[128];
+    snprintf(text, sizeof text,
+             "rows from agent %zu to agent %zu are given up unread: too many are under way", m->from, m->to);
+    local_link.note(&w->actors[m->from].link, "given-up", text);
+    if (at) {
+        take_out(&w->actors[m->to], at);
+        w->actors[m->from].link.counts.lost++;
+        message_free(w, m);
+        return true;
+    }
+    m->given_up = true;
+    while (m->n_rows)
+        snapshot_drop(w, m->rows[--m->n_rows]);
+    return true;
+}
+
 static fault add_deadline(struct actor *a)
 {
     struct local *w = a->world;
@@ -241,6 +294,9 @@ static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct me
         a->link.counts.waiting_s += a->world->now_s - since;
         TRY(f);
         m = take_mail(a, from, tag);
+        if (!m)
+            return FAIL(FAULT_PEER, "what agent %zu was sent is given up: too many rows are under way",
+                        a->link.self);
     }
     *out = m;
     return OK;

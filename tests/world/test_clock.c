@@ -1,0 +1,300 @@
+/* Virtual time against schedules worked out by hand. A lesson of one sample takes a millisecond on a machine
+ * of speed 1; a row is 34 floats, 136 bytes, which 1.088 megabits a second carry in a millisecond. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/group.h"
+
+#define ROW_IN_1MS "bandwidth_mbps: 1.088"
+
+static void must_end_at(struct group *g, double ms)
+{
+    double is = 1e3 * local_now_s(g->world);
+    if (fabs(is - ms) > 1e-9)
+        fail_msg("the end is at %.9g ms and not at %.9g ms", is, ms);
+}
+
+static void must_wait(const struct group *g, size_t agent, double ms)
+{
+    double is = 1e3 * local_counts(g->world, agent).waiting_s;
+    if (fabs(is - ms) > 1e-9)
+        fail_msg("agent %zu waited %.9g ms and not %.9g ms", agent, is, ms);
+}
+
+static void play_for(struct group *g, const char *text, int rounds, double ms)
+{
+    group_open(g, text, rounds);
+    group_play(g);
+    must_end_at(g, ms);
+}
+
+#define PAIR(strategy) TINY(strategy) "agents: 2\ntopology: path:2\n"
+
+static void lessons_alone_take_their_time(void **state)
+{
+    (void)state;
+    struct group g;
+    play_for(&g, TINY("single"), 7, 7);
+    group_close(&g);
+    play_for(&g, TINY("single") "machines: {rate: 250, speed: 2}\n", 7, 7 * 2);
+    group_close(&g);
+    play_for(&g, PAIR("consensus"), 5, 5); /* without a network nothing else does */
+    must_wait(&g, 0, 0);
+    group_close(&g);
+}
+
+static void two_agents_over_one_link(void **state)
+{
+    (void)state;
+    struct group g;
+    /* a round: 1 to learn, 1 to send, 3 under way */
+    play_for(&g, PAIR("consensus") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 4, 4 * 5);
+    must_wait(&g, 0, 4 * 4);
+    must_wait(&g, 1, 4 * 4);
+    group_close(&g);
+    /* only every second round is mixed: rounds 0, 2 and 4 */
+    play_for(&g, PAIR("{kind: consensus, every: 2}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 5,
+             5 + 3 * 4);
+    group_close(&g);
+    /* what is sent first travels while one learns */
+    play_for(
+        &g, PAIR("{kind: consensus, order: combine-then-adapt}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n",
+        4, 4 * 4);
+    must_wait(&g, 0, 4 * 3);
+    group_close(&g);
+    play_for(&g, PAIR("{kind: gossip, pairs: 1}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 4, 4 * 5);
+    group_close(&g);
+    /* without a limit of bandwidth only the latency counts */
+    play_for(&g, PAIR("consensus") "network: {latency_ms: 3}\n", 4, 4 * 4);
+    group_close(&g);
+}
+
+static void a_slow_machine_keeps_the_other_waiting(void **state)
+{
+    (void)state;
+    struct group g;
+    /* agent 0 learns    0-1        6-7     10-11        its rows arrive 3,  9, 13
+     * agent 1 learns    0---4   4---8   9---13          its rows arrive 6, 10, 15 */
+    play_for(&g, PAIR("consensus") "machines: {speed: [1, 0.25]}\nnetwork: {latency_ms: 2}\n", 3, 15);
+    must_wait(&g, 0, 5 + 3 + 4);
+    must_wait(&g, 1, 0 + 1 + 0);
+    group_close(&g);
+}
+
+static void fixed_stragglers_are_late_in_every_lesson(void **state)
+{
+    (void)state;
+    struct group g;
+    play_for(&g, PAIR("consensus") "machines: {stragglers: {kind: fixed, agents: [1], factor: 7}}\n", 3, 21);
+    must_wait(&g, 0, 3 * 6);
+    group_close(&g);
+}
+
+static void who_learns_more_rarely_is_waited_for_more_rarely(void **state)
+{
+    (void)state;
+    struct group g;
+    /* agent 1 takes 4 ms a lesson, in rounds 0, 4 and 8 of 10: nobody waits in the other seven */
+    play_for(&g, PAIR("{kind: consensus, learn_every: [1, 4]}") "machines: {speed: [1, 0.25]}\n", 10,
+             3 * 4 + 7 * 1);
+    must_wait(&g, 0, 3 * 3);
+    must_wait(&g, 1, 7 * 1);
+    group_close(&g);
+    /* mixing in rounds 0, 3, 6, 9 only, agent 1 learns between: 3 lessons of 2 ms in 6 */
+    play_for(&g, PAIR("{kind: consensus, mix_every: 3}") "machines: {speed: [1, 0.5]}\n", 10, 20);
+    must_wait(&g, 0, 1 + 3 * 3);
+    group_close(&g);
+}
+
+static void a_star_of_eight_queues_at_one_card(void **state)
+{
+    (void)state;
+    struct group g;
+    const char *text =
+        TINY("consensus") "agents: 9\ntopology: star:9\nnetwork: {latency_ms: 2, " ROW_IN_1MS "}\n";
+    /* all learn until 1; eight rows go one after the other through the hub's card, each way at once: the last
+     * is through at 9 and there at 11 */
+    play_for(&g, text, 1, 11);
+    must_wait(&g, 0, 10);
+    for (size_t i = 1; i < 9; i++)
+        must_wait(&g, i, (double)i + 2);
+    group_close(&g);
+    /* leaf i has the hub's row at i+3 and sends the next at i+4, through the hub's card from 9 on: the last,
+     * of leaf 8, in [16,17]. The hub learns 11-12, sends to leaf i in [11+i,12+i], has everything at 19,
+     * learns 19-20 and sends again to leaf i in [19+i,20+i]: leaf 8 has it at 30, after the hub has
+     * everything (27) */
+    play_for(&g, text, 3, 30);
+    group_close(&g);
+}
+
+static void a_card_serves_one_transfer_at_a_time_in_each_direction(void **state)
+{
+    (void)state;
+    struct group g;
+    /* complete:3, all send to both others at 1. Cards in order of asking: 0->1 [1,2], 0->2 [2,3], 1->0 [1,2],
+     * 1->2 [3,4] (2's card takes in until 3), 2->0 [2,3], 2->1 [3,4]: the last is there at 4 */
+    play_for(&g, TINY("consensus") "agents: 3\ntopology: complete:3\nnetwork: {" ROW_IN_1MS "}\n", 1, 4);
+    must_wait(&g, 0, 2);
+    must_wait(&g, 1, 3);
+    must_wait(&g, 2, 3);
+    group_close(&g);
+}
+
+static void every_link_has_its_own_wire(void **state)
+{
+    (void)state;
+    struct group g;
+    play_for(&g,
+             TINY("consensus") "agents: 3\ntopology: path:3\nnetwork: {latency_ms: 1, links: "
+                               "[{between: [2, 1], latency_ms: 7}]}\n",
+             1, 8);
+    must_wait(&g, 0, 1);
+    must_wait(&g, 1, 7);
+    must_wait(&g, 2, 7);
+    group_close(&g);
+}
+
+static void sites_are_near_within_and_far_across(void **state)
+{
+    (void)state;
+    struct group g;
+    play_for(
+        &g,
+        TINY("consensus") "agents: 4\ntopology: path:4\nnetwork: {latency_ms: 1, sites: [[0, 1], [2, 3]], "
+                          "across: {latency_ms: 9, " ROW_IN_1MS "}}\n",
+        1, 11);
+    must_wait(&g, 0, 1);
+    must_wait(&g, 1, 10);
+    must_wait(&g, 2, 10);
+    must_wait(&g, 3, 1);
+    group_close(&g);
+}
+
+static void a_partition_is_known_at_once_and_costs_no_patience(void **state)
+{
+    (void)state;
+    struct group g;
+    /* from 2.5 on nothing passes between 1 and 2 of the path: the rest goes on by itself, 2 ms a round */
+    play_for(&g,
+             TINY("consensus") "agents: 4\ntopology: path:4\nnetwork: {latency_ms: 1, patience_s: 5}\n"
+                               "events: [{at_s: 0.0025, partition: [[0, 1], [2, 3]]}]\n",
+             6, 12);
+    assert_true(group_noted(&g, "partition: the network falls into parts"));
+    group_close(&g);
+    /* in the middle of a wait: what was under way is lost, the wait ends with the cut at 1.5 */
+    play_for(&g,
+             TINY("consensus") "agents: 2\ntopology: path:2\nnetwork: {latency_ms: 1, patience_s: 5}\n"
+                               "events: [{at_s: 0.0015, partition: [[0], [1]]}]\n",
+             1, 1.5);
+    assert_true(group_noted(&g, "agent 0 goes on without agent 1 in round 0"));
+    assert_true(group_noted(&g, "agent 1 goes on without agent 0 in round 0"));
+    assert_int_equal(group_counts(&g).lost + (uint64_t)(g.world->agenda.n), 2);
+    group_close(&g);
+}
+
+static void a_healed_partition_mixes_again_from_the_next_round(void **state)
+{
+    (void)state;
+    struct group g;
+    /* cut from 0.5 to 2.2: rounds 0 and 1 end at 1 and 2 unmixed, round 2 had begun when the link was mended;
+     * round 3 is mixed */
+    play_for(
+        &g,
+        PAIR("consensus") "network: {latency_ms: 1, patience_s: 5}\nevents: [{at_s: 0.0005, cut: [0, 1]}, "
+                          "{at_s: 0.0022, mend: [0, 1]}]\n",
+        4, 5);
+    assert_int_equal(group_counts(&g).messages, 2);
+    group_close(&g);
+}
+
+static void a_silent_machine_costs_patience_and_no_more(void **state)
+{
+    (void)state;
+    struct group g;
+    /* agent 1 takes 100 ms a lesson, patience is 10: agent 0 does three rounds of 11 and is done */
+    group_open(&g,
+               PAIR("consensus") "machines: {speed: [1, 0.01]}\nnetwork: {patience_s: 0.01, latency_ms: 1}\n",
+               3);
+    group_play(&g);
+    must_wait(&g, 0, 30);
+    must_end_at(&g, 300); /* agent 1 finds agent 0's rows in its mail, in each of its rounds */
+    must_wait(&g, 1, 0);
+    assert_true(group_noted(&g, "0.011000 0 without: agent 0 goes on without agent 1 in round 0: agent 0 "
+                                "waited 0.01 s for agent 1 in vain"));
+    group_close(&g);
+}
+
+static void adpsgd_waits_for_its_wires_only(void **state)
+{
+    (void)state;
+    struct group g;
+    /* both learn until 1 and ask for the other: 0->1 and 1->0 for agent 0 in [1,2], the same for agent 1 in
+     * [2,3]; agent 0 goes on at 2, agent 1 at 3. Agent 0: lesson to 3, wires [3,4]; agent 1: lesson to 4,
+     * wires [4,5]. */
+    play_for(&g, PAIR("adpsgd") "network: {" ROW_IN_1MS "}\n", 2, 5);
+    must_wait(&g, 0, 2);
+    must_wait(&g, 1, 3);
+    group_close(&g);
+}
+
+/* ---- one slow machine of sixteen ---- */
+
+static double time_of(const char *strategy, const char *graph, int slow, int rounds)
+{
+    struct group g;
+    char *text = text_of("data: {set: blobs, batch: 1}\nmodel: logistic\noptim: {kind: sgd, lr: 0.1}\n"
+                         "engine: null\nstrategy: %s\nagents: 16\n"
+                         "topology: {graph: \"%s\", weights: metropolis}\n"
+                         "machines: {stragglers: {kind: fixed, agents: [5], factor: %d}}\n"
+                         "network: {latency_ms: 0.02, bandwidth_mbps: 100}\n",
+                         strategy, graph, slow);
+    group_open(&g, text, rounds);
+    free(text);
+    group_play(&g);
+    assert_int_equal(g.run->stage.ended, 16 * rounds);
+    double s = local_now_s(g.world);
+    group_close(&g);
+    return s;
+}
+
+static void adpsgd_hardly_feels_one_slow_machine_and_consensus_does(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {"complete:16", "exponential:16"};
+    for (size_t i = 0; i < 2; i++) {
+        double even = time_of("adpsgd", graphs[i], 1, 1000), share = 16.0 / 15;
+        assert_true(time_of("adpsgd", graphs[i], 2, 1000) < 1.15 * even);
+        assert_true(time_of("adpsgd", graphs[i], 10, 1000) < (share + 0.15) * even);
+        assert_true(time_of("adpsgd", graphs[i], 100, 1000) < (share + 0.15) * even);
+        double together = time_of("consensus", graphs[i], 1, 50);
+        assert_true(time_of("consensus", graphs[i], 2, 50) > together + 50e-3 * 0.9);
+        assert_true(time_of("consensus", graphs[i], 10, 50) > together + 50e-3 * 9 * 0.9);
+        assert_true(time_of("consensus", graphs[i], 100, 50) > together + 50e-3 * 99 * 0.9);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lessons_alone_take_their_time),
+        cmocka_unit_test(two_agents_over_one_link),
+        cmocka_unit_test(a_slow_machine_keeps_the_other_waiting),
+        cmocka_unit_test(fixed_stragglers_are_late_in_every_lesson),
+        cmocka_unit_test(who_learns_more_rarely_is_waited_for_more_rarely),
+        cmocka_unit_test(a_star_of_eight_queues_at_one_card),
+        cmocka_unit_test(a_card_serves_one_transfer_at_a_time_in_each_direction),
+        cmocka_unit_test(every_link_has_its_own_wire),
+        cmocka_unit_test(sites_are_near_within_and_far_across),
+        cmocka_unit_test(a_partition_is_known_at_once_and_costs_no_patience),
+        cmocka_unit_test(a_healed_partition_mixes_again_from_the_next_round),
+        cmocka_unit_test(a_silent_machine_costs_patience_and_no_more),
+        cmocka_unit_test(adpsgd_waits_for_its_wires_only),
+        cmocka_unit_test(adpsgd_hardly_feels_one_slow_machine_and_consensus_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
