@@ -28,15 +28,28 @@ fault session_check(const struct experiment *e)
     return optim_check(&e->optim);
 }
 
+fault session_topology(const struct experiment *e, struct topology **out)
+{
+    const struct topology_settings *t = &e->topology;
+    struct topology *made = NULL;
+    if (t->graph)
+        TRY(topology_make(t->graph, (uint64_t)e->train.seed, t->place, &made));
+    if (made && made->n != (size_t)e->agents) {
+        fault f = fail_at(t->place, "topology.graph: '%s' has %zu vertices, and agents is %lld", t->graph,
+                          made->n, (long long)e->agents);
+        topology_free(made);
+        return f;
+    }
+    *out = made;
+    return OK;
+}
+
 static fault open_topology(struct veche_run *r)
 {
     const struct topology_settings *t = &r->experiment->topology;
-    if (!t->graph)
+    TRY(session_topology(r->experiment, &r->topology));
+    if (!r->topology)
         return OK;
-    TRY(topology_make(t->graph, (uint64_t)r->experiment->train.seed, t->place, &r->topology));
-    if (r->topology->n != (size_t)r->experiment->agents)
-        return fail_at(t->place, "topology.graph: '%s' has %zu vertices, and agents is %lld", t->graph,
-                       r->topology->n, (long long)r->experiment->agents);
     enum weights_kind kind =
         t->weights == WEIGHTS_AUTO ? weights_usual(r->topology) : (enum weights_kind)t->weights;
     return weights_make(r->topology, kind, &r->weights);
@@ -113,6 +126,8 @@ static fault open_agents(struct veche_run *r)
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
         .asynchronous = strategy_row(e)->asynchronous,
     };
+    if (strategy_row(e)->open)
+        TRY(strategy_row(e)->open(&r->stage));
     for (; r->n_agents < agents; r->n_agents++) {
         const size_t *first = r->split.first + r->n_agents;
         TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, r->split.samples + first[0],
@@ -168,6 +183,8 @@ void session_close(struct veche_run *r)
         return;
     run_close(&r->folder);
     local_close(r->world);
+    if (strategy_row(r->experiment)->close)
+        strategy_row(r->experiment)->close(&r->stage);
     for (size_t i = 0; i < r->n_agents; i++)
         agent_release(&r->agents[i]);
     engine_close(r->engine);
@@ -193,7 +210,7 @@ double session_seconds(const struct veche_run *r)
 
 double session_epochs(const struct veche_run *r)
 {
-    return (double)r->stage.ended / (double)r->stage.n_agents / r->stage.rounds_per_epoch;
+    return (double)session_rounds(r) / r->stage.rounds_per_epoch;
 }
 
 uint64_t session_rounds(const struct veche_run *r)

@@ -59,6 +59,9 @@ struct veche_run {
 /* What can be found wrong with an experiment as a whole, before anything is opened. */
 fault session_check(const struct experiment *e);
 
+/* The graph an experiment names, which must have a vertex for each agent; NULL where it names none. */
+fault session_topology(const struct experiment *e, struct topology **out);
+
 /* Opens all an experiment names; takes the experiment, also on a fault. */
 fault session_open(struct experiment *e, const veche_options *options, struct veche_run **out);
 void session_close(struct veche_run *r);

@@ -124,7 +124,11 @@ veche_fault *veche_describe_model(const veche_experiment *e, char **text)
 {
     struct sample_shape s;
     struct graph *graph;
+    struct topology *topology;
     TRY(session_check(e->parsed));
+    TRY(session_topology(e->parsed, &topology));
+    if (topology)
+        topology_free(topology);
     TRY(dataset_shape(&e->parsed->data, &s));
     TRY(graph_build(&e->parsed->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
     fault f = graph_describe(graph, text);

@@ -77,10 +77,11 @@ void progress_end(struct progress *p)
 static void print_evaluation(const veche_event *e)
 {
     char time[24];
-    fprintf(
-        stderr,
-        "epoch %6.2f  train loss %.4f  accuracy %6.2f%%   test loss %.4f  accuracy %6.2f%%   lr %.3g   %s\n",
-        e->epoch, e->train_loss, e->train_accuracy, e->loss, e->accuracy, e->lr, clock_text(e->real_s, time));
+    fprintf(stderr, "epoch %6.2f", e->epoch);
+    if (!isnan(e->train_loss)) /* nobody may have learnt since the last one */
+        fprintf(stderr, "  train loss %.4f  accuracy %6.2f%%", e->train_loss, e->train_accuracy);
+    fprintf(stderr, "   test loss %.4f  accuracy %6.2f%%   lr %.3g   %s\n", e->loss, e->accuracy, e->lr,
+            clock_text(e->real_s, time));
 }
 
 void progress_watch(void *progress, const veche_event *event)

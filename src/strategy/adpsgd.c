@@ -29,11 +29,13 @@ static fault average_with_one(struct agent *a, const struct adpsgd *s)
     for (size_t i = 0; i < degree; i++) {
         size_t peer = agent_neighbour(a, (start + i) % degree);
         fault f = a->link->ops->average(a->link, peer, rows);
-        if (!f)
+        if (!f) {
+            agent_meets(a, peer);
             return OK;
+        }
         if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
             return f;
-        a->link->ops->note(a->link, "partner", fault_text(f));
+        agent_misses(a, peer, "partner", fault_text(f));
         fault_drop(f);
     }
     return OK;

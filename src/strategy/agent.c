@@ -4,6 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void free_room(struct agent *a)
+{
+    free(a->parcels);
+    free(a->shares);
+    free(a->missed);
+}
+
 fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share)
 {
     const struct experiment *e = stage->experiment;
@@ -11,21 +18,19 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     size_t degree = agent_degree(a);
     a->parcels = calloc(degree + 1, sizeof *a->parcels);
     a->shares = calloc(degree + 1, sizeof *a->shares);
-    fault f = a->parcels && a->shares ? OK : OUT_OF_MEMORY;
+    a->missed = calloc(degree + 1, sizeof *a->missed);
+    fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
     if (!f)
         f = feed_init(&a->feed, &e->data, stage->seed, (uint32_t)index, share, n_share);
-    if (f) {
-        free(a->parcels);
-        free(a->shares);
-    }
+    if (f)
+        free_room(a);
     return f;
 }
 
 void agent_release(struct agent *a)
 {
     feed_release(&a->feed);
-    free(a->parcels);
-    free(a->shares);
+    free_room(a);
 }
 
 bool agent_goes_on(struct agent *a)
@@ -92,6 +97,28 @@ fault agent_rejoin(struct agent *a)
     a->link->ops->note(a->link, "return",
                        "an agent is back with its old parameters: no neighbour could be reached");
     return OK;
+}
+
+/* Where a neighbour's entry is; the degree for someone who is no neighbour. */
+static size_t entry_of(const struct agent *a, size_t peer)
+{
+    size_t i = 0, degree = agent_degree(a);
+    while (i < degree && agent_neighbour(a, i) != peer)
+        i++;
+    return i;
+}
+
+void agent_misses(struct agent *a, size_t peer, const char *kind, const char *text)
+{
+    bool *missed = &a->missed[entry_of(a, peer)];
+    if (!*missed)
+        a->link->ops->note(a->link, kind, text);
+    *missed = true;
+}
+
+void agent_meets(struct agent *a, size_t peer)
+{
+    a->missed[entry_of(a, peer)] = false;
 }
 
 size_t agent_degree(const struct agent *a)

@@ -24,6 +24,7 @@ struct stage {
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
     uint64_t ended;    /* rounds ended so far, by all */
     uint64_t samples;  /* learnt so far, by all */
+    void *shared;      /* the strategy's: what all agents would work out alike, worked out once */
 };
 
 struct agent {
@@ -38,6 +39,7 @@ struct agent {
     bool returned;          /* its machine was down and is back: it must rejoin */
     struct parcel *parcels; /* owned: room for one from each neighbour    */
     double *shares;         /* owned: likewise for weights                */
+    bool *missed;           /* owned: likewise, neighbours whose absence was noted */
     struct staleness {
         uint64_t sum, most, n;
     } staleness;
@@ -54,7 +56,10 @@ bool agent_goes_on(struct agent *a);    /* false when all rounds are done       
 fault agent_learn(struct agent *a);     /* g on my next batch                                         */
 fault agent_update(struct agent *a);    /* theta = theta - alpha_k g, as the optimiser says           */
 fault agent_end_round(struct agent *a); /* k = k + 1                                                  */
-fault agent_rejoin(struct agent *a);    /* after a crash: a living neighbour's rows, the group's round */
+/* Notes that a peer is done without, once for each time it goes missing. */
+void agent_misses(struct agent *a, size_t peer, const char *kind, const char *text);
+void agent_meets(struct agent *a, size_t peer); /* it is not missing (any more) */
+fault agent_rejoin(struct agent *a); /* after a crash: a living neighbour's rows, the group's round */
 
 /* Neighbours in the topology; without one nobody has any. */
 size_t agent_degree(const struct agent *a);
@@ -68,6 +73,9 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
     bool needs_topology; /* with more than one agent */
+    /* Make and free stage->shared; may be NULL. */
+    fault (*open)(struct stage *s);
+    void (*close)(struct stage *s);
     /* What can be wrong with its settings beyond their rows; may be NULL. */
     fault (*check)(const struct experiment *e, size_t n_agents);
 };

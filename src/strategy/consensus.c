@@ -51,7 +51,7 @@ static fault do_without(struct agent *a, size_t peer, fault f)
     char text[192];
     snprintf(text, sizeof text, "agent %zu goes on without agent %zu in round %llu: %.100s", a->index, peer,
              (unsigned long long)a->k, fault_text(f));
-    a->link->ops->note(a->link, "without", text);
+    agent_misses(a, peer, "without", text);
     fault_drop(f);
     return OK;
 }
@@ -82,6 +82,7 @@ static fault combine(struct agent *a, const struct consensus *c)
             TRY(do_without(a, peer, f));
             continue;
         }
+        agent_meets(a, peer);
         a->shares[n++] = agent_weight(a, i);
         self -= agent_weight(a, i);
     }

@@ -9,9 +9,9 @@
  * moment, as AD-PSGD does.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/rng.h"
+#include "strategy/pairs.h"
 #include "strategy/strategies.h"
 
 struct gossip {
@@ -24,12 +24,12 @@ static row_set rows_to_mix(const struct gossip *g)
     return ROWS_PARAMS | (g->mix_statistics ? ROWS_STATS : 0) | (g->mix_momentum ? ROWS_SLOTS : 0);
 }
 
-static uint64_t pairs_of(const struct gossip *g, const struct topology *t)
+static bool is_about_peers(fault f)
 {
-    return g->pairs ? (uint64_t)g->pairs : t->n_edges;
+    return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
 }
 
-/* Another living neighbour, from the agent's own stream of this round; FAULT_PEER when there is none. */
+/* The partner is gone: another living neighbour, from the agent's own stream of this round, or nobody. */
 static fault swap_with_another(struct agent *a, const struct gossip *g, size_t gone, uint64_t turn)
 {
     struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k << 8 | (turn & 255));
@@ -41,10 +41,13 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
         char text[128];
         snprintf(text, sizeof text, "agent %zu averages with agent %zu instead of agent %zu, which is gone",
                  a->index, peer, gone);
-        a->link->ops->note(a->link, "partner", text);
-        return a->link->ops->average(a->link, peer, rows_to_mix(g));
+        agent_misses(a, gone, "partner", text);
+        fault f = a->link->ops->average(a->link, peer, rows_to_mix(g));
+        if (!f || !is_about_peers(f))
+            return f;
+        fault_drop(f);
     }
-    return FAIL(FAULT_PEER, "agent %zu has no neighbour left", a->index);
+    return OK;
 }
 
 /* Both ends keep the mean. `turn` tells apart several swaps of one pair in one round. */
@@ -55,33 +58,28 @@ static fault swap(struct agent *a, const struct gossip *g, size_t peer, uint64_t
     fault f = a->link->ops->send_rows(a->link, peer, tag, rows_to_mix(g));
     if (!f)
         f = a->link->ops->recv_rows(a->link, peer, tag, &a->parcels[0]);
-    if (!f)
+    if (!f) {
+        agent_meets(a, peer);
         return a->link->ops->mix(a->link, rows_to_mix(g), half, a->parcels, &half, 1);
-    if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
+    }
+    if (!is_about_peers(f))
         return f;
     fault_drop(f);
-    f = swap_with_another(a, g, peer, turn);
-    if (f && (fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT)) {
-        fault_drop(f);
-        f = OK;
-    }
-    return f;
+    return swap_with_another(a, g, peer, turn);
 }
 
-/* The edges of this round: independent draws from all edges, the same for every agent. */
 static fault swap_on_my_edges(struct agent *a, const struct gossip *g)
 {
-    const struct topology *t = a->stage->topology;
-    if (!t || !t->n_edges)
-        return OK;
-    struct rng r = rng_stream(a->stage->seed, 0, RNG_PARTNER, UINT64_MAX - a->k);
-    for (uint64_t turn = 0; turn < pairs_of(g, t); turn++) {
-        struct edge e = t->edges[rng_below(&r, t->n_edges)];
-        if (e.a != a->index && e.b != a->index)
-            continue;
-        size_t peer = e.a == a->index ? e.b : e.a;
+    size_t n = 0;
+    if (a->stage->shared)
+        pairs_of_agent(a->stage->shared, a->k, a->index, &n);
+    for (size_t turn = 0; turn < n; turn++) {
+        size_t peer =
+            pairs_of_agent(a->stage->shared, a->k, a->index, &n)[turn]; /* others draw while this one waits */
         if (a->link->ops->takes_part(a->link, peer, a->k))
             TRY(swap(a, g, peer, turn));
+        else
+            TRY(swap_with_another(a, g, peer, turn));
     }
     return OK;
 }
@@ -127,7 +125,25 @@ static const struct field fields[] = {
      .help = "mix the optimiser's slots, too"},
 };
 
-static const struct strategy_row row = {.run = gossip_run, .needs_topology = true};
+static fault gossip_open(struct stage *s)
+{
+    const struct gossip *g = s->experiment->strategy.settings;
+    if (!s->topology || !s->topology->n_edges)
+        return OK;
+    struct pairs *pairs;
+    TRY(pairs_new(s->topology, s->seed, g->pairs ? (uint64_t)g->pairs : s->topology->n_edges, &pairs));
+    s->shared = pairs;
+    return OK;
+}
+
+static void gossip_close(struct stage *s)
+{
+    pairs_free(s->shared);
+    s->shared = NULL;
+}
+
+static const struct strategy_row row = {
+    .open = gossip_open, .close = gossip_close, .run = gossip_run, .needs_topology = true};
 
 const struct kind strategy_gossip = {
     .name = "gossip",
