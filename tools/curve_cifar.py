@@ -95,6 +95,9 @@ def choose(seed, part, n, count):
 
 
 def read_part(folder, names):
+    for name in names:
+        if not os.path.exists(os.path.join(folder, name)):
+            sys.exit(f"curve: {folder} has no {name}: `veche data get cifar-10` fetches it, VECHE_DATA says where it lies")
     records = np.concatenate([np.fromfile(os.path.join(folder, n), np.uint8).reshape(-1, 3073) for n in names])
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].astype(np.int64)
 
