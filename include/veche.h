@@ -2,10 +2,11 @@
  *
  *   veche_load -> veche_override ... -> veche_start -> veche_go -> veche_summary -> veche_close
  *
- * A function that can fail returns NULL when all went well, else a fault: an object with one sentence for people. The
- * caller frees it. Outputs are written only on success. Texts given out in `char **` are freed by the caller with
- * free(). Different experiments and runs may be used from different threads at once; one and the same may not, except
- * for veche_stop. The library never prints, never exits and installs no signal handlers.
+ * A function that can fail returns NULL when all went well, else a fault: an object with one sentence for
+ * people. The caller frees it. Outputs are written only on success. Texts given out in `char **` are freed by
+ * the caller with free(). Different experiments and runs may be used from different threads at once; one and
+ * the same may not, except for veche_stop. The library never prints, never exits and installs no signal
+ * handlers.
  */
 #ifndef VECHE_H
 #define VECHE_H
@@ -62,8 +63,8 @@ typedef struct {
     veche_event_kind kind;
     uint64_t round, rounds;
     double epoch, epochs;
-    double real_s;         /* since the run began, pauses between stop and resume left out */
-    double images_per_s;   /* lately                                                       */
+    double real_s;       /* since the run began, pauses between stop and resume left out */
+    double images_per_s; /* lately                                                       */
     double lr;
     double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */
     double loss, accuracy;             /* of the last evaluation, mean over agents; NaN before the first */
@@ -117,13 +118,15 @@ typedef struct {
     char folder[1024]; /* where it lies, or would lie */
 } veche_dataset;
 
-/* Told now and then with bytes done and to be done (0: not known); false stops the fetch. */
+/* Told now and then with what is done and to be done (0: not known); false stops the fetch. */
 typedef bool veche_fetch_progress(void *ctx, const char *what, uint64_t done, uint64_t total);
 
+VECHE_API veche_fault *veche_data_folder(char *path, size_t n); /* where sets are put */
 VECHE_API size_t veche_dataset_count(void);
 VECHE_API veche_fault *veche_dataset_at(size_t i, veche_dataset *out);
 /* `from`: a local folder or archive to take it from, or NULL. */
-VECHE_API veche_fault *veche_dataset_get(const char *name, const char *from, veche_fetch_progress *progress, void *ctx);
+VECHE_API veche_fault *veche_dataset_get(const char *name, const char *from, veche_fetch_progress *progress,
+                                         void *ctx);
 VECHE_API veche_fault *veche_dataset_verify(const char *name, veche_fetch_progress *progress, void *ctx);
 
 /* Measures an engine; settings are "model=resnet20", "batch=32", "precision=fp32", "threads=2", "replicas=1",

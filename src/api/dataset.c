@@ -2,6 +2,11 @@
 #include "data/catalogue.h"
 #include "veche.h"
 
+veche_fault *veche_data_folder(char *path, size_t n)
+{
+    return data_folder(path, n);
+}
+
 size_t veche_dataset_count(void)
 {
     return catalogue_count();

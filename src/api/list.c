@@ -86,8 +86,9 @@ static fault print_asked(FILE *out, const char *category)
         return OK;
     const char *nearest = text_nearest(category, category_candidate, NULL);
     return nearest ? FAIL(FAULT_USAGE, "there is no list of '%s'; did you mean '%s'?", category, nearest)
-                   : FAIL(FAULT_USAGE, "there is no list of '%s'; there are sets, models, layers, optimisers, "
-                                       "schedules, strategies, engines, worlds and settings",
+                   : FAIL(FAULT_USAGE,
+                          "there is no list of '%s'; there are sets, models, layers, optimisers, "
+                          "schedules, strategies, engines, worlds and settings",
                           category);
 }
 

@@ -1,7 +1,8 @@
 /* save.c - the state of a run as named tensors and a few numbers, and back.
  *
- * A checkpoint holds, for every agent: parameters, running statistics, the optimiser's slots; and the counters from
- * which all else follows (random streams are made anew from seed and round, so they need no saving).
+ * A checkpoint holds, for every agent: parameters, running statistics, the optimiser's slots; and the
+ * counters from which all else follows (random streams are made anew from seed and round, so they need no
+ * saving).
  */
 #include "api/session.h"
 
@@ -15,8 +16,10 @@ enum { NUMBER = 32 };
 
 #define FORMAT "veche checkpoint 1"
 
-/* The tensors of one agent, laid out one after the other in `floats`; returns how many. `head` goes before names. */
-static size_t name_tensors(struct veche_run *r, const char *head, bool whole, float *floats, struct named_floats *out)
+/* The tensors of one agent, laid out one after the other in `floats`; returns how many. `head` goes before
+ * names. */
+static size_t name_tensors(struct veche_run *r, const char *head, bool whole, float *floats,
+                           struct named_floats *out)
 {
     const struct graph *g = r->graph;
     const struct optim_row *optim = optim_row(&r->experiment->optim);
@@ -82,7 +85,8 @@ static fault make_image(struct veche_run *r)
 static fault name_all(struct veche_run *r, struct named_floats **out, size_t *n)
 {
     arena_release(&r->arena);
-    struct named_floats *tensors = ARENA_NEW(&r->arena, struct named_floats, r->n_agents * tensors_per_agent(r));
+    struct named_floats *tensors =
+        ARENA_NEW(&r->arena, struct named_floats, r->n_agents * tensors_per_agent(r));
     if (!tensors)
         return OUT_OF_MEMORY;
     *n = 0;
@@ -138,10 +142,11 @@ static size_t print_numbers(struct veche_run *r, struct metadata *out)
     size_t n = list_numbers(r, numbers);
     for (size_t i = 0; i < n; i++) {
         out[i].key = numbers[i].key;
-        out[i].text = numbers[i].whole
-                          ? arena_printf(&r->arena, "%llu", (unsigned long long)*numbers[i].whole)
-                          : arena_printf(&r->arena, "%.17g",
-                                         numbers[i].real == &r->earlier_s ? session_seconds(r) : *numbers[i].real);
+        out[i].text =
+            numbers[i].whole
+                ? arena_printf(&r->arena, "%llu", (unsigned long long)*numbers[i].whole)
+                : arena_printf(&r->arena, "%.17g",
+                               numbers[i].real == &r->earlier_s ? session_seconds(r) : *numbers[i].real);
     }
     return n;
 }
@@ -179,8 +184,10 @@ fault session_save_model(struct veche_run *r)
     if (!tensors)
         return OUT_OF_MEMORY;
     size_t n = name_tensors(r, "", false, r->image.bytes, tensors);
-    struct metadata metadata[] = {
-        {"format", "pt"}, {"veche", veche_version()}, {"model", r->graph->name}, {"name", r->experiment->name}};
+    struct metadata metadata[] = {{"format", "pt"},
+                                  {"veche", veche_version()},
+                                  {"model", r->graph->name},
+                                  {"name", r->experiment->name}};
     snprintf(path, sizeof path, "%s/model.safetensors", r->folder.path);
     return tensors_write(path, tensors, n, metadata, sizeof metadata / sizeof *metadata);
 }
@@ -198,8 +205,8 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t)
         else if (text)
             *numbers[i].real = strtod(text, &end);
         if (!text || end == text || *end || errno == ERANGE)
-            return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good value for '%s'", r->folder.path,
-                        numbers[i].key);
+            return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good value for '%s'",
+                        r->folder.path, numbers[i].key);
     }
     if (r->agents[0].k > r->stage.rounds)
         return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is of round %llu, the experiment has %llu",
@@ -212,9 +219,11 @@ static fault take_tensor(const struct veche_run *r, const struct tensors *t, con
     const struct named_floats *have = tensors_find(t, want->name);
     size_t n = 1;
     if (!have)
-        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s'", r->folder.path, want->name);
+        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s'", r->folder.path,
+                    want->name);
     if (have->n_dims != want->n_dims || memcmp(have->dims, want->dims, have->n_dims * sizeof *have->dims))
-        return FAIL(FAULT_CHECKPOINT, "%s: tensor '%s' of the newest checkpoint has another shape than the network's",
+        return FAIL(FAULT_CHECKPOINT,
+                    "%s: tensor '%s' of the newest checkpoint has another shape than the network's",
                     r->folder.path, want->name);
     for (size_t i = 0; i < have->n_dims; i++)
         n *= have->dims[i];

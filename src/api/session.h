@@ -1,7 +1,7 @@
 /* session.h - one run alive: everything an experiment named, opened.
  *
- *   open (data -> network -> engine -> agents) -> go (the strategy, round by round) -> finish (summary, model)
- *                                                    | each round: progress; when due: evaluate, save
+ *   open (data -> network -> engine -> agents) -> go (the strategy, round by round) -> finish (summary,
+ * model) | each round: progress; when due: evaluate, save
  */
 #ifndef VECHE_API_SESSION_H
 #define VECHE_API_SESSION_H

@@ -12,8 +12,8 @@
 #include "base/pool.h"
 
 struct veche_experiment {
-    char *text, *source;      /* owned */
-    char **overrides;         /* owned */
+    char *text, *source; /* owned */
+    char **overrides;    /* owned */
     size_t n_overrides;
     struct experiment *parsed; /* owned: text and overrides, checked */
 };
@@ -41,8 +41,8 @@ void veche_fault_free(veche_fault *f)
 static fault parse(const veche_experiment *e, struct experiment **out)
 {
     struct registry registry = registry_of_everything();
-    return experiment_parse(e->text, strlen(e->text), e->source, (const char *const *)e->overrides, e->n_overrides,
-                            &registry, out);
+    return experiment_parse(e->text, strlen(e->text), e->source, (const char *const *)e->overrides,
+                            e->n_overrides, &registry, out);
 }
 
 veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out)
@@ -63,7 +63,8 @@ veche_fault *veche_parse(const char *text, const char *source, veche_experiment 
 
 enum { MOST_TEXT = 1 << 20 };
 
-/* Reads at most MOST_TEXT bytes and a zero after them; says what is wrong with more or with other than text. */
+/* Reads at most MOST_TEXT bytes and a zero after them; says what is wrong with more or with other than text.
+ */
 static fault read_text(const char *path, FILE *file, char *text)
 {
     size_t n = fread(text, 1, MOST_TEXT, file);
@@ -73,7 +74,8 @@ static fault read_text(const char *path, FILE *file, char *text)
         return FAIL(FAULT_EXPERIMENT, "%s: is longer than 1 MiB, which no experiment needs", path);
     const char *zero = memchr(text, 0, n);
     if (zero)
-        return FAIL(FAULT_EXPERIMENT, "%s: byte %zu is zero; an experiment is plain text", path, (size_t)(zero - text));
+        return FAIL(FAULT_EXPERIMENT, "%s: byte %zu is zero; an experiment is plain text", path,
+                    (size_t)(zero - text));
     text[n] = 0;
     return OK;
 }
@@ -151,8 +153,8 @@ static fault print_for_run(const struct veche_run *r, char **out)
     struct utsname system = {0};
     uname(&system);
     TRY(experiment_print(r->experiment, &yaml));
-    int n = asprintf(&whole, "# veche %s\n# machine: %s %s, %d cores\n# engine: %s\n%s", VECHE_VERSION, system.sysname,
-                     system.machine, cores_available(), r->engine_line, yaml);
+    int n = asprintf(&whole, "# veche %s\n# machine: %s %s, %d cores\n# engine: %s\n%s", VECHE_VERSION,
+                     system.sysname, system.machine, cores_available(), r->engine_line, yaml);
     free(yaml);
     if (n < 0)
         return OUT_OF_MEMORY;

@@ -35,11 +35,15 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
 int cli_bench(int argc, char **argv)
 {
     static const struct argp_option options[] = {{"json", 'j', 0, 0, "Print JSON (always so)", 0}, {0}};
-    static const struct argp parser = {
-        options, take_word, "engine [key=value ...]",
-        "Measures how many samples a second an engine trains on. Settings and defaults: model=resnet20 batch=32 "
-        "precision=fp32 threads=0 replicas=1 seconds=5 engine=auto",
-        NULL, NULL, NULL};
+    static const struct argp parser = {options,
+                                       take_word,
+                                       "engine [key=value ...]",
+                                       "Measures how many samples a second an engine trains on. Settings and "
+                                       "defaults: model=resnet20 batch=32 "
+                                       "precision=fp32 threads=0 replicas=1 seconds=5 engine=auto",
+                                       NULL,
+                                       NULL,
+                                       NULL};
     struct words w = {.settings = calloc((size_t)argc, sizeof(char *))};
     char *text = NULL;
     if (!w.settings)

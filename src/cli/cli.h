@@ -1,5 +1,5 @@
-/* cli.h - the commands. Each gets the words after its name and returns the exit code: 0 done, 1 a fault (already told
- * on stderr), 2 wrong usage. */
+/* cli.h - the commands. Each gets the words after its name and returns the exit code: 0 done, 1 a fault
+ * (already told on stderr), 2 wrong usage. */
 #ifndef VECHE_CLI_CLI_H
 #define VECHE_CLI_CLI_H
 
@@ -24,7 +24,6 @@ struct progress {
 };
 void progress_init(struct progress *p);
 void progress_watch(void *progress, const veche_event *event);
-bool progress_fetch(void *progress, const char *what, uint64_t done, uint64_t total);
 void progress_end(struct progress *p); /* leaves the cursor on a fresh line */
 
 #endif

@@ -3,17 +3,15 @@
  * The progress is a bar that redraws itself on a terminal, and a line for each new step elsewhere. Ctrl+C is
  * held back and looked for between steps, so that a stopped fetch can clean up.
  */
-#include "cli/data.h"
-
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "data/catalogue.h"
+#include "cli/cli.h"
 
-enum { DONE = 0, FAILED = 1, WRONG_USAGE = 2, BAR = 30, PATH_ROOM = 4096 };
+enum { WRONG_USAGE = 2, BAR = 30, PATH_ROOM = 4096 };
 
 struct display {
     const char *name;
@@ -28,15 +26,6 @@ static int usage(void)
           "       veche data verify NAME\n",
           stderr);
     return WRONG_USAGE;
-}
-
-static int report(fault f)
-{
-    if (!f)
-        return DONE;
-    fprintf(stderr, "veche: %s\n", fault_text(f));
-    fault_drop(f);
-    return FAILED;
 }
 
 static void stop_signals(sigset_t *set)
@@ -84,57 +73,57 @@ static void clear_bar(const struct display *d)
         fputs("\r\033[K", stderr);
 }
 
-static fault find_entry(const char *name, struct catalogue_entry *e, char *folder, size_t n)
+static veche_fault *say_where(const char *name)
 {
-    for (size_t i = 0; i < catalogue_count(); i++) {
-        TRY(catalogue_look(i, e, folder, n));
-        if (strcmp(e->name, name) == 0)
-            return OK;
+    veche_dataset d;
+    for (size_t i = 0; i < veche_dataset_count(); i++) {
+        veche_fault *f = veche_dataset_at(i, &d);
+        if (f)
+            return f;
+        if (strcmp(d.name, name) == 0)
+            printf("%s is in %s, every file as it should be\n", name, d.folder);
     }
-    return FAIL(FAULT_DATA, "there is no data set '%s'", name);
+    return NULL;
 }
 
 /* Runs get or verify with the signals held back, then says where the set lies. */
 static int work_on(const char *name, bool get, const char *from)
 {
     struct display d = {.name = name, .terminal = isatty(STDERR_FILENO)};
-    struct catalogue_entry e;
-    char folder[PATH_ROOM];
     sigset_t stops, before;
     stop_signals(&stops);
     sigprocmask(SIG_BLOCK, &stops, &before);
-    fault f = get ? catalogue_get(name, from, show, &d) : catalogue_verify(name, show, &d);
+    veche_fault *f = get ? veche_dataset_get(name, from, show, &d) : veche_dataset_verify(name, show, &d);
     while (is_stopped() && sigtimedwait(&stops, NULL, &(struct timespec){0}) > 0)
         continue; /* it has been heeded */
     sigprocmask(SIG_SETMASK, &before, NULL);
     clear_bar(&d);
-    if (!f)
-        f = find_entry(name, &e, folder, sizeof folder);
-    if (!f)
-        printf("%s is in %s, every file as it should be\n", name, e.folder ? e.folder : "its folder");
-    return report(f);
+    return cli_fault(f ? f : say_where(name));
 }
 
-static fault print_list(void)
+static veche_fault *print_list(void)
 {
-    struct catalogue_entry e;
+    veche_dataset d;
     char folder[PATH_ROOM];
     printf("%-15s %-9s %s\n", "name", "", "what it is");
-    for (size_t i = 0; i < catalogue_count(); i++) {
-        TRY(catalogue_look(i, &e, folder, sizeof folder));
-        printf("%-15s %-9s %s\n", e.name, e.here ? "here" : "not here", e.help);
-        if (e.here)
-            printf("%-15s %-9s in %s\n", "", "", e.folder);
+    for (size_t i = 0; i < veche_dataset_count(); i++) {
+        veche_fault *f = veche_dataset_at(i, &d);
+        if (f)
+            return f;
+        printf("%-15s %-9s %s\n", d.name, d.here ? "here" : "not here", d.help);
+        if (d.here)
+            printf("%-15s %-9s in %s\n", "", "", d.folder);
     }
-    TRY(data_folder(folder, sizeof folder));
-    printf("\nData folder: %s (VECHE_DATA sets it)\n", folder);
-    return OK;
+    veche_fault *f = veche_data_folder(folder, sizeof folder);
+    if (!f)
+        printf("\nData folder: %s (VECHE_DATA sets it)\n", folder);
+    return f;
 }
 
 int cli_data(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "list") == 0)
-        return report(print_list());
+        return cli_fault(print_list());
     if (argc == 3 && strcmp(argv[1], "verify") == 0)
         return work_on(argv[2], false, NULL);
     if (argc == 3 && strcmp(argv[1], "get") == 0)

@@ -16,11 +16,15 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
 
 int cli_list(int argc, char **argv)
 {
-    static const struct argp parser = {
-        NULL, take_word, "[CATEGORY]",
-        "Lists the names one may write in an experiment, with their settings. Categories: sets, models, layers, "
-        "optimisers, schedules, strategies, engines, worlds, settings.",
-        NULL, NULL, NULL};
+    static const struct argp parser = {NULL,
+                                       take_word,
+                                       "[CATEGORY]",
+                                       "Lists the names one may write in an experiment, with their settings. "
+                                       "Categories: sets, models, layers, "
+                                       "optimisers, schedules, strategies, engines, worlds, settings.",
+                                       NULL,
+                                       NULL,
+                                       NULL};
     const char *category = NULL;
     char *text = NULL;
     argp_err_exit_status = 2;

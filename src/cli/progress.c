@@ -58,8 +58,8 @@ static void draw_training(struct progress *p, const veche_event *e)
 {
     char tail[256], left[24];
     double share = e->rounds ? (double)e->round / (double)e->rounds : 0;
-    size_t n = (size_t)snprintf(tail, sizeof tail, " epoch %.2f/%g  %.0f img/s  loss %.4f", e->epoch, e->epochs,
-                                e->images_per_s, e->train_loss);
+    size_t n = (size_t)snprintf(tail, sizeof tail, " epoch %.2f/%g  %.0f img/s  loss %.4f", e->epoch,
+                                e->epochs, e->images_per_s, e->train_loss);
     if (!isnan(e->accuracy) && n < sizeof tail)
         n += (size_t)snprintf(tail + n, sizeof tail - n, "  test %.2f%%", e->accuracy);
     if (e->images_per_s > 0 && share > 0 && n < sizeof tail)
@@ -77,8 +77,10 @@ void progress_end(struct progress *p)
 static void print_evaluation(const veche_event *e)
 {
     char time[24];
-    fprintf(stderr, "epoch %6.2f  train loss %.4f  accuracy %6.2f%%   test loss %.4f  accuracy %6.2f%%   lr %.3g   %s\n",
-            e->epoch, e->train_loss, e->train_accuracy, e->loss, e->accuracy, e->lr, clock_text(e->real_s, time));
+    fprintf(
+        stderr,
+        "epoch %6.2f  train loss %.4f  accuracy %6.2f%%   test loss %.4f  accuracy %6.2f%%   lr %.3g   %s\n",
+        e->epoch, e->train_loss, e->train_accuracy, e->loss, e->accuracy, e->lr, clock_text(e->real_s, time));
 }
 
 void progress_watch(void *progress, const veche_event *event)
@@ -102,15 +104,4 @@ void progress_watch(void *progress, const veche_event *event)
     case VECHE_CHECKPOINT:
         break;
     }
-}
-
-bool progress_fetch(void *progress, const char *what, uint64_t done, uint64_t total)
-{
-    struct progress *p = progress;
-    char tail[128];
-    if (!p->terminal)
-        return true;
-    snprintf(tail, sizeof tail, " %s  %.1f of %.1f MB", what, (double)done / 1e6, (double)total / 1e6);
-    draw(p, total ? (double)done / (double)total : 0, tail);
-    return true;
 }

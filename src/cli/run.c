@@ -1,7 +1,7 @@
 /* run.c - `veche run`, `veche resume`: train with everything a person at a terminal expects.
  *
- * SIGINT and SIGTERM are taken by a thread of their own that asks the run to stop; a second one ends the program at
- * once (the last checkpoint stays whole, since files are replaced only by rename).
+ * SIGINT and SIGTERM are taken by a thread of their own that asks the run to stop; a second one ends the
+ * program at once (the last checkpoint stays whole, since files are replaced only by rename).
  */
 #include <argp.h>
 #include <pthread.h>
@@ -125,9 +125,14 @@ static veche_fault *load_with_overrides(const struct words *w, veche_experiment 
 
 int cli_run(int argc, char **argv)
 {
-    static const struct argp parser = {run_options, take_word, "FILE [key=value ...]",
-                                       "Trains the experiment in FILE. Any value can be overridden: optim.lr=0.01",
-                                       NULL, NULL, NULL};
+    static const struct argp parser = {
+        run_options,
+        take_word,
+        "FILE [key=value ...]",
+        "Trains the experiment in FILE. Any value can be overridden: optim.lr=0.01",
+        NULL,
+        NULL,
+        NULL};
     struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
     struct progress progress;
     sigset_t signals;
@@ -155,8 +160,9 @@ int cli_run(int argc, char **argv)
 
 int cli_resume(int argc, char **argv)
 {
-    static const struct argp parser = {resume_options, take_word, "RUN",
-                                       "Goes on with the run in folder RUN from its last checkpoint", NULL, NULL, NULL};
+    static const struct argp parser = {
+        resume_options, take_word, "RUN", "Goes on with the run in folder RUN from its last checkpoint",
+        NULL,           NULL,      NULL};
     struct words w = {0};
     struct progress progress;
     sigset_t signals;
@@ -175,9 +181,14 @@ int cli_resume(int argc, char **argv)
 
 int cli_check(int argc, char **argv)
 {
-    static const struct argp parser = {NULL, take_word, "FILE [key=value ...]",
-                                       "Checks the experiment in FILE and prints it with every default, and its layers",
-                                       NULL, NULL, NULL};
+    static const struct argp parser = {
+        NULL,
+        take_word,
+        "FILE [key=value ...]",
+        "Checks the experiment in FILE and prints it with every default, and its layers",
+        NULL,
+        NULL,
+        NULL};
     struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
     veche_experiment *e = NULL;
     char *text = NULL;

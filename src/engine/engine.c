@@ -23,14 +23,22 @@ static bool can_be_used(const struct kind *k)
     return k->row && !k->missing;
 }
 
-fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out)
+fault engine_choose(const struct kind *kind, const struct engine_ops **out)
 {
     if (kind == &rows[0])
         while (!can_be_used(kind))
             kind++;
     if (!can_be_used(kind))
         return FAIL(FAULT_ENGINE, "engine '%s' cannot be used: %s", kind->name, kind->missing);
-    return ((const struct engine_ops *)kind->row)->open(setup, out);
+    *out = kind->row;
+    return OK;
+}
+
+fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out)
+{
+    const struct engine_ops *ops;
+    TRY(engine_choose(kind, &ops));
+    return ops->open(setup, out);
 }
 
 void engine_close(struct engine *e)

@@ -93,7 +93,9 @@ extern const struct kinds engine_kinds;
 /* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
 size_t row_size(const struct engine_setup *setup, enum row row);
 
-/* Opens the engine an experiment's engine section names, resolving `auto`. */
+/* The engine a row names, resolving `auto`. */
+fault engine_choose(const struct kind *kind, const struct engine_ops **out);
+/* Opens the engine an experiment's engine section names. */
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
 void engine_close(struct engine *e);
 

@@ -102,17 +102,34 @@ static void print_table(FILE *to, const struct graph *g)
     }
 }
 
+static void print_flops(FILE *to, double flops)
+{
+    if (flops < 1e6)
+        fprintf(to, "%.1f kFLOP", flops / 1e3);
+    else
+        fprintf(to, "%.1f MFLOP", flops / 1e6);
+}
+
+static void print_totals(FILE *to, const struct graph *g)
+{
+    char count[32];
+    print_count(count, sizeof count, g->size);
+    fprintf(to, "%s: %s parameters, ", g->name, count);
+    print_flops(to, g->flops_forward);
+    fprintf(to, " forward and ");
+    print_flops(to, g->flops_learn);
+    fprintf(to, " learning, a sample\n");
+}
+
 fault graph_describe(const struct graph *g, char **out)
 {
-    char *text = NULL, count[32];
+    char *text = NULL;
     size_t n;
     FILE *to = open_memstream(&text, &n);
     if (!to)
         return OUT_OF_MEMORY;
     print_table(to, g);
-    print_count(count, sizeof count, g->size);
-    fprintf(to, "%s: %s parameters, %.1f MFLOP forward and %.1f MFLOP learning, a sample\n", g->name, count,
-            g->flops_forward / 1e6, g->flops_learn / 1e6);
+    print_totals(to, g);
     bool full = ferror(to);
     if (fclose(to) || full) {
         free(text);

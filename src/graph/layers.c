@@ -167,48 +167,45 @@ int layers_add(struct builder *b, const char *prefix, int x, const struct layer 
     return x;
 }
 
-static const struct layer_row conv_row = {add_conv, OP_CONV}, batchnorm_row = {add_batchnorm, OP_BATCHNORM},
-                              linear_row = {add_linear, OP_LINEAR}, relu_row = {add_pointwise, OP_RELU},
-                              tanh_row = {add_pointwise, OP_TANH}, sigmoid_row = {add_pointwise, OP_SIGMOID},
-                              maxpool_row = {add_pool, OP_MAXPOOL}, avgpool_row = {add_pool, OP_AVGPOOL},
-                              globalpool_row = {add_globalpool, OP_GLOBALPOOL},
-                              dropout_row = {add_dropout, OP_DROPOUT},
-                              flatten_row = {add_flatten, OP_RESHAPE}, residual_row = {add_residual, OP_ADD},
-                              cross_entropy_row = {add_loss, OP_CROSS_ENTROPY}, mse_row = {add_loss, OP_MSE},
-                              hinge_row = {add_loss, OP_HINGE}, logistic_row = {add_loss, OP_LOGISTIC};
-
-#define PLAIN(text, r, words)                                                                                \
+#define ROW(add, op)                                                                                         \
+    .row = &(const struct layer_row)                                                                         \
     {                                                                                                        \
-        .name = text, .help = words, .row = &r                                                               \
+        add, op                                                                                              \
     }
-#define FULL(text, r, rows, type, words)                                                                     \
+#define PLAIN(text, add, op, words)                                                                          \
+    {                                                                                                        \
+        .name = text, .help = words, ROW(add, op)                                                            \
+    }
+#define FULL(text, add, op, rows, type, words)                                                               \
     {                                                                                                        \
         .name = text, .help = words, .fields = rows, .n_fields = COUNT(rows), .size = sizeof(struct type),   \
-        .row = &r                                                                                            \
+        ROW(add, op)                                                                                         \
     }
 
 static const struct kind rows[] = {
-    FULL("conv", conv_row, conv_fields, conv_layer, "convolution over square windows"),
-    FULL("batchnorm", batchnorm_row, batchnorm_fields, batchnorm_layer,
+    FULL("conv", add_conv, OP_CONV, conv_fields, conv_layer, "convolution over square windows"),
+    FULL("batchnorm", add_batchnorm, OP_BATCHNORM, batchnorm_fields, batchnorm_layer,
          "each channel to mean 0, variance 1, then scaled and shifted"),
-    FULL("linear", linear_row, linear_fields, linear_layer, "y = W x + b over the flattened sample"),
-    PLAIN("relu", relu_row, "max(0, x)"),
-    PLAIN("tanh", tanh_row, "hyperbolic tangent"),
-    PLAIN("sigmoid", sigmoid_row, "1 / (1 + exp(-x))"),
-    FULL("maxpool", maxpool_row, pool_fields, pool_layer, "the largest of each window"),
-    FULL("avgpool", avgpool_row, pool_fields, pool_layer,
+    FULL("linear", add_linear, OP_LINEAR, linear_fields, linear_layer,
+         "y = W x + b over the flattened sample"),
+    PLAIN("relu", add_pointwise, OP_RELU, "max(0, x)"),
+    PLAIN("tanh", add_pointwise, OP_TANH, "hyperbolic tangent"),
+    PLAIN("sigmoid", add_pointwise, OP_SIGMOID, "1 / (1 + exp(-x))"),
+    FULL("maxpool", add_pool, OP_MAXPOOL, pool_fields, pool_layer, "the largest of each window"),
+    FULL("avgpool", add_pool, OP_AVGPOOL, pool_fields, pool_layer,
          "the mean of each window, padding counted as zeros"),
-    PLAIN("globalpool", globalpool_row, "the mean of each channel"),
-    FULL("dropout", dropout_row, dropout_fields, dropout_layer, "zeroes numbers at random while learning"),
-    PLAIN("flatten", flatten_row, "channels, rows and columns as one vector"),
+    PLAIN("globalpool", add_globalpool, OP_GLOBALPOOL, "the mean of each channel"),
+    FULL("dropout", add_dropout, OP_DROPOUT, dropout_fields, dropout_layer,
+         "zeroes numbers at random while learning"),
+    PLAIN("flatten", add_flatten, OP_RESHAPE, "channels, rows and columns as one vector"),
     {.name = "residual",
      .help = "the sum of its layers' result and its input",
-     .row = &residual_row,
+     ROW(add_residual, OP_ADD),
      .holds_layers = true},
-    PLAIN("cross-entropy", cross_entropy_row, "loss: -log softmax(x)[label]; the default"),
-    PLAIN("mse", mse_row, "loss: squared distance from the label's unit vector"),
-    PLAIN("hinge", hinge_row, "loss: each class that comes within 1 of the label's"),
-    PLAIN("logistic", logistic_row, "loss: each class for itself, label or not"),
+    PLAIN("cross-entropy", add_loss, OP_CROSS_ENTROPY, "loss: -log softmax(x)[label]; the default"),
+    PLAIN("mse", add_loss, OP_MSE, "loss: squared distance from the label's unit vector"),
+    PLAIN("hinge", add_loss, OP_HINGE, "loss: each class that comes within 1 of the label's"),
+    PLAIN("logistic", add_loss, OP_LOGISTIC, "loss: each class for itself, label or not"),
 };
 
 const struct kinds layer_kinds = {rows, COUNT(rows)};

@@ -133,26 +133,27 @@ static void resnet(struct builder *b, int x, const struct choice *c)
     build_loss(b, OP_CROSS_ENTROPY, "loss", x);
 }
 
-static const struct model_row logistic_row = {logistic, 0}, mlp_row = {mlp, 0}, lenet_row = {lenet, 0},
-                              fashion_row = {fashion_cnn, 0}, resnet20_row = {resnet, 3},
-                              resnet32_row = {resnet, 5}, resnet44_row = {resnet, 7},
-                              resnet56_row = {resnet, 9}, resnet110_row = {resnet, 18};
+#define ROW(build, blocks)                                                                                   \
+    .row = &(const struct model_row)                                                                         \
+    {                                                                                                        \
+        build, blocks                                                                                        \
+    }
 
 static const struct kind rows[] = {
-    {.name = "logistic", .help = "one linear layer", .row = &logistic_row},
+    {.name = "logistic", .help = "one linear layer", ROW(logistic, 0)},
     {.name = "mlp",
      .help = "hidden linear layers of N numbers with relu between",
-     .row = &mlp_row,
+     ROW(mlp, 0),
      .pattern = "mlp:N-N-..."},
-    {.name = "lenet", .help = "LeNet-5: two convolutions, three linear layers", .row = &lenet_row},
+    {.name = "lenet", .help = "LeNet-5: two convolutions, three linear layers", ROW(lenet, 0)},
     {.name = "fashion-cnn",
      .help = "two convolutions with batchnorm, three linear layers",
-     .row = &fashion_row},
-    {.name = "resnet20", .help = "residual network for small pictures, 20 layers", .row = &resnet20_row},
-    {.name = "resnet32", .help = "residual network for small pictures, 32 layers", .row = &resnet32_row},
-    {.name = "resnet44", .help = "residual network for small pictures, 44 layers", .row = &resnet44_row},
-    {.name = "resnet56", .help = "residual network for small pictures, 56 layers", .row = &resnet56_row},
-    {.name = "resnet110", .help = "residual network for small pictures, 110 layers", .row = &resnet110_row},
+     ROW(fashion_cnn, 0)},
+    {.name = "resnet20", .help = "residual network for small pictures, 20 layers", ROW(resnet, 3)},
+    {.name = "resnet32", .help = "residual network for small pictures, 32 layers", ROW(resnet, 5)},
+    {.name = "resnet44", .help = "residual network for small pictures, 44 layers", ROW(resnet, 7)},
+    {.name = "resnet56", .help = "residual network for small pictures, 56 layers", ROW(resnet, 9)},
+    {.name = "resnet110", .help = "residual network for small pictures, 110 layers", ROW(resnet, 18)},
 };
 
 const struct kinds model_kinds = {rows, COUNT(rows)};

@@ -35,7 +35,8 @@ static fault refuse_bad_loss(const struct agent *a, double loss)
     if (isfinite(loss))
         return OK;
     return FAIL(FAULT_NUMBER,
-                "the loss of agent %zu became %s in round %llu (epoch %.2f, learning rate %g): training has diverged; "
+                "the loss of agent %zu became %s in round %llu (epoch %.2f, learning rate %g): training has "
+                "diverged; "
                 "a smaller optim.lr or a longer schedule.warmup_epochs may help",
                 a->index, isnan(loss) ? "NaN" : "infinite", (unsigned long long)a->k + 1,
                 feed_epochs(&a->feed, a->k), a->lr);

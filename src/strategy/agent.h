@@ -2,8 +2,8 @@
  *
  *   an agent's life:  goes_on -> learn -> update -> ... -> end_round -> goes_on -> ... -> the end
  *
- * An agent acts on a stage, which it shares with the others of its experiment: the engine that holds its replica, the
- * length of the play, and whoever watches.
+ * An agent acts on a stage, which it shares with the others of its experiment: the engine that holds its
+ * replica, the length of the play, and whoever watches.
  */
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H

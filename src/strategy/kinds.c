@@ -2,7 +2,9 @@
 #include "strategy/single.h"
 
 static const struct kind rows[] = {
-    {.name = "single", .help = "one agent, plain training: the rival of every other method", .row = &strategy_single},
+    {.name = "single",
+     .help = "one agent, plain training: the rival of every other method",
+     .row = &strategy_single},
 };
 
 const struct kinds strategy_kinds = {rows, sizeof rows / sizeof *rows};

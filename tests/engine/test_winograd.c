@@ -320,6 +320,92 @@ static void the_sums_a_batchnorm_needs_are_added_up_on_the_way(void **state)
     }
 }
 
+/* The gradient of a batchnorm, dy * scale + other * other_scale + shift, as both backward passes load it. */
+static void a_batchnorms_gradient_may_be_made_while_dy_is_loaded(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_CASES; i++) {
+        struct trial t;
+        trial_init(&t, &CASES[i], 600 + i);
+        struct rng r = rng_stream(i, 1, RNG_TEST, 0);
+        double *part[4] = {numbers(&r, n_y(&t)), numbers(&r, t.s.k), numbers(&r, t.s.k), numbers(&r, t.s.k)};
+        float *g = blocked_y(&t, t.dy), *other = blocked_y(&t, part[0]);
+        float *scale = to_floats(part[1], t.s.k), *other_scale = to_floats(part[2], t.s.k);
+        float *shift = to_floats(part[3], t.s.k);
+        for (size_t j = 0; j < n_y(&t); j++) {
+            size_t k = j / (t.out_h * t.out_w) % t.s.k;
+            t.dy[j] = t.dy[j] * part[1][k] + part[0][j] * part[2][k] + part[3][k];
+        }
+        convolve_plainly(&t);
+        struct winograd_load load = {
+            .scale = scale, .shift = shift, .other = other, .other_scale = other_scale};
+        float *x = blocked_x(&t, t.x), *dx = take(n_x(&t), sizeof *dx), *dw = take(n_w(&t), sizeof *dw);
+        winograd_weights_backward(&t.s, t.flat, t.u);
+        winograd_backward_data(&t.s, &load, g, t.u, dx, NULL, t.scratch);
+        assert_close(blocked_error(dx, t.dx, n_x(&t), t.s.c, t.s.h * t.s.w), "dx of a batchnorm's gradient",
+                     &t.s);
+        winograd_backward_weights(&t.s, NULL, x, &load, g, false, dw, t.scratch);
+        assert_close(flat_error(dw, t.dw, n_w(&t)), "dw of a batchnorm's gradient", &t.s);
+        void *all[] = {part[0], part[1], part[2], part[3], g, other, scale, other_scale, shift, x, dx, dw};
+        for (size_t j = 0; j < sizeof all / sizeof all[0]; j++)
+            free(all[j]);
+        trial_release(&t);
+    }
+}
+
+/* dx + add, where the gate lets it through, and its sums, for every way of asking: bits of `way` are add,
+ * gate, the gate's batchnorm, sums, times. */
+static void check_store(size_t i, unsigned way)
+{
+    struct trial t;
+    trial_init(&t, &CASES[i], 700 + i);
+    convolve_plainly(&t);
+    struct rng r = rng_stream(i, 2, RNG_TEST, 0);
+    double *part[3] = {numbers(&r, n_x(&t)), numbers(&r, n_x(&t)), numbers(&r, n_x(&t))};
+    float *images[3] = {blocked_x(&t, part[0]), blocked_x(&t, part[1]), blocked_x(&t, part[2])};
+    float *scale = to_floats(t.scale, t.s.c), *shift = to_floats(t.shift, t.s.c);
+    double *sum = take(t.s.c, sizeof *sum), *products = take(t.s.c, sizeof *products);
+    struct winograd_store store = {.add = way & 1 ? images[0] : NULL,
+                                   .gate = way & 2 ? images[1] : NULL,
+                                   .gate_scale = way & 4 ? scale : NULL,
+                                   .gate_shift = way & 4 ? shift : NULL,
+                                   .sum = way & 8 ? sum : NULL,
+                                   .products = way & 8 ? products : NULL,
+                                   .times = way & 16 ? images[2] : NULL};
+    float *dy = blocked_y(&t, t.dy), *dx = take(n_x(&t), sizeof *dx);
+    winograd_weights_backward(&t.s, t.flat, t.u);
+    winograd_backward_data(&t.s, NULL, dy, t.u, dx, &store, t.scratch);
+    size_t plane = t.s.h * t.s.w;
+    for (size_t j = 0; j < n_x(&t); j++) {
+        size_t c = j / plane % t.s.c;
+        double gate = way & 4 ? part[1][j] * t.scale[c] + t.shift[c] : part[1][j];
+        t.dx[j] += way & 1 ? part[0][j] : 0;
+        t.dx[j] = way & 2 && gate <= 0 ? 0 : t.dx[j];
+        sum[c] -= way & 8 ? t.dx[j] : 0;
+        products[c] -= way & 8 ? t.dx[j] * (way & 16 ? part[2][j] : t.dx[j]) : 0;
+    }
+    assert_close(blocked_error(dx, t.dx, n_x(&t), t.s.c, plane), "dx as it was to be stored", &t.s);
+    double scale_of_sums = sqrt((double)(t.s.n * plane) * (double)t.s.k * 9);
+    for (size_t c = 0; c < t.s.c; c++) {
+        assert_true(fabs(sum[c]) < 1e-4 * scale_of_sums);
+        assert_true(fabs(products[c]) < 1e-4 * scale_of_sums * scale_of_sums);
+    }
+    void *all[] = {part[0], part[1], part[2], images[0], images[1], images[2],
+                   scale,   shift,   sum,     products,  dy,        dx};
+    for (size_t j = 0; j < sizeof all / sizeof all[0]; j++)
+        free(all[j]);
+    trial_release(&t);
+}
+
+static void what_follows_on_the_way_back_may_be_done_while_dx_is_stored(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 32; way++)
+        check_store(6, way);
+    for (size_t i = 0; i < N_CASES; i++)
+        check_store(i, 31);
+}
+
 static void a_sample_gets_the_same_bits_in_any_company(void **state)
 {
     (void)state;
@@ -387,6 +473,8 @@ int main(void)
         cmocka_unit_test(a_weight_gradient_may_be_added_to_another),
         cmocka_unit_test(a_batchnorm_may_be_applied_while_the_input_is_loaded),
         cmocka_unit_test(the_sums_a_batchnorm_needs_are_added_up_on_the_way),
+        cmocka_unit_test(a_batchnorms_gradient_may_be_made_while_dy_is_loaded),
+        cmocka_unit_test(what_follows_on_the_way_back_may_be_done_while_dx_is_stored),
         cmocka_unit_test(a_sample_gets_the_same_bits_in_any_company),
         cmocka_unit_test(the_same_call_gives_the_same_bits_whatever_the_scratch_held),
         cmocka_unit_test(sizes_beyond_the_kernels_are_refused),

@@ -247,7 +247,6 @@ static void written_names_are_kept_and_residuals_prefix_their_layers(void **stat
     struct layer *block = net.model.layers->next;
     struct network body = {0};
     net_layer(&body, "batchnorm")->name = "norm";
-    *(struct batchnorm_layer *)body.model.layers->settings = (struct batchnorm_layer){1e-5, 0.1};
     block->body = body.model.layers;
     net_linear(&net, 2);
     struct graph *g = net_build(&net, (struct shape){2, 2, 2}, 2);
@@ -256,6 +255,23 @@ static void written_names_are_kept_and_residuals_prefix_their_layers(void **stat
     assert_true(find_param(g, "2.weight") == 4);
     graph_free(g);
     net_release(&body);
+    net_release(&net);
+}
+
+static void settings_that_are_left_out_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    struct network net = {0};
+    const struct conv_layer *conv = net_layer(&net, "conv")->settings;
+    const struct linear_layer *linear = net_layer(&net, "linear")->settings;
+    const struct batchnorm_layer *norm = net_layer(&net, "batchnorm")->settings;
+    const struct pool_layer *pool = net_layer(&net, "maxpool")->settings;
+    const struct dropout_layer *dropout = net_layer(&net, "dropout")->settings;
+    assert_true(conv->stride == 1 && conv->pad == 0 && conv->bias && conv->init == LAYER_INIT_DEFAULT);
+    assert_true(linear->bias && linear->init == LAYER_INIT_DEFAULT);
+    assert_true(norm->eps == 1e-5 && norm->momentum == 0.1);
+    assert_true(pool->stride == 0 && pool->pad == 0); /* stride 0: as the kernel */
+    assert_true(dropout->rate == 0.5);
     net_release(&net);
 }
 
@@ -490,7 +506,7 @@ static void a_description_has_a_line_for_every_layer(void **state)
                         "5.flatten  reshape                    676\n"
                         "5          linear                     10                6,770\n"
                         "loss       cross-entropy\n"
-                        "layers: 6,818 parameters, 0.0 MFLOP forward and 0.1 MFLOP learning, a sample\n");
+                        "layers: 6,818 parameters, 27.6 kFLOP forward and 68.8 kFLOP learning, a sample\n");
     free(text);
     graph_free(g);
     net_release(&net);
@@ -527,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_relu_is_folded_only_where_it_is_the_only_reader),
         cmocka_unit_test(shapes_follow_from_the_layers),
         cmocka_unit_test(written_names_are_kept_and_residuals_prefix_their_layers),
+        cmocka_unit_test(settings_that_are_left_out_are_those_of_pytorch),
         cmocka_unit_test(losses_default_to_cross_entropy),
         cmocka_unit_test(layers_that_do_not_fit_are_named_with_their_place_and_shapes),
         cmocka_unit_test(lists_that_are_no_network_are_refused),

@@ -25,6 +25,7 @@ struct layer *net_layer(struct network *n, const char *kind)
     l->kind = row_named(&layer_kinds, kind, strlen(kind));
     l->settings = arena_take(&n->arena, l->kind->size);
     assert_non_null(l->settings);
+    assert_null(field_defaults(l->kind->fields, l->kind->n_fields, &n->arena, l->settings));
     l->place = (struct place){"net", ++n->n_layers, 1};
     if (!n->end)
         n->end = &n->model.layers;
@@ -36,22 +37,23 @@ struct layer *net_layer(struct network *n, const char *kind)
 struct conv_layer *net_conv(struct network *n, int64_t out, int64_t kernel, int64_t stride, int64_t pad)
 {
     struct conv_layer *s = net_layer(n, "conv")->settings;
-    *s = (struct conv_layer){out, kernel, stride, pad, true, LAYER_INIT_DEFAULT};
+    s->out = out;
+    s->kernel = kernel;
+    s->stride = stride;
+    s->pad = pad;
     return s;
 }
 
 struct linear_layer *net_linear(struct network *n, int64_t out)
 {
     struct linear_layer *s = net_layer(n, "linear")->settings;
-    *s = (struct linear_layer){out, true, LAYER_INIT_DEFAULT};
+    s->out = out;
     return s;
 }
 
 struct batchnorm_layer *net_batchnorm(struct network *n)
 {
-    struct batchnorm_layer *s = net_layer(n, "batchnorm")->settings;
-    *s = (struct batchnorm_layer){1e-5, 0.1};
-    return s;
+    return net_layer(n, "batchnorm")->settings;
 }
 
 struct pool_layer *net_pool(struct network *n, const char *kind, int64_t kernel, int64_t stride, int64_t pad)

@@ -1,8 +1,9 @@
 /* api.h - the few things we ask of oneDNN, in our own words.
  *
- * Its C API changed between 2.x and 3.x (descriptors became objects); only api2.c knows which one is there. A kernel
- * is one compiled primitive together with the memory objects that every worker needs to run it, so that running is
- * setting a few pointers. Everything is compiled for one thread and run on one thread: the parallelism is ours.
+ * Its C API changed between 2.x and 3.x (descriptors became objects); only api2.c knows which one is there. A
+ * kernel is one compiled primitive together with the memory objects that every worker needs to run it, so
+ * that running is setting a few pointers. Everything is compiled for one thread and run on one thread: the
+ * parallelism is ours.
  *
  * Kernels belong to the `struct onednn` and die with it.
  */
@@ -46,8 +47,8 @@ struct conv_shape {
     enum format in, out; /* in: FORMAT_ANY to let oneDNN choose, see kernel_format */
 };
 
-/* What a convolution computes and the order of its arguments in kernel_run. Weights and their gradient (always fp32)
- * lie as oneDNN likes, see kernel_pack. */
+/* What a convolution computes and the order of its arguments in kernel_run. Weights and their gradient
+ * (always fp32) lie as oneDNN likes, see kernel_pack. */
 enum pass {
     PASS_FORWARD, /* x, weights, y, bias  */
     PASS_DATA,    /* dx, weights, dy      */
@@ -55,8 +56,8 @@ enum pass {
 };
 enum { ARG_WEIGHTS = 1, MOST_ARGS = 5 };
 
-/* FAULT_ENGINE where oneDNN has no such kernel; with `winograd` that is common. `like`: a kernel of the same pass
- * whose order of weights is to be kept, or NULL. */
+/* FAULT_ENGINE where oneDNN has no such kernel; with `winograd` that is common. `like`: a kernel of the same
+ * pass whose order of weights is to be kept, or NULL. */
 fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum pass pass, bool winograd,
                   const struct kernel *like, struct kernel **out);
 
@@ -66,9 +67,11 @@ struct product_shape {
     enum number number; /* of a and b */
     size_t a_row, a_column, b_row, b_column, c_row;
 };
-fault kernel_product(struct onednn *d, const struct product_shape *s, struct kernel **out); /* args: a, b, c */
+fault kernel_product(struct onednn *d, const struct product_shape *s,
+                     struct kernel **out); /* args: a, b, c */
 
-/* Between fp32 weights [dims[0]][dims[1]][dims[2]][dims[3]] and the order an argument of another kernel has. */
+/* Between fp32 weights [dims[0]][dims[1]][dims[2]][dims[3]] and the order an argument of another kernel has.
+ */
 fault kernel_pack(struct onednn *d, const struct kernel *of, struct kernel **out);   /* args: plain, packed */
 fault kernel_unpack(struct onednn *d, const struct kernel *of, struct kernel **out); /* args: packed, plain */
 size_t kernel_weight_bytes(const struct kernel *k);

@@ -76,7 +76,8 @@ static fault open_parts(struct onednn *d)
 {
     TRY(check(dnnl_engine_create(&d->engine, dnnl_cpu, 0), "a CPU engine"));
     TRY(check(dnnl_primitive_attr_create(&d->attr), "attributes"));
-    TRY(check(dnnl_primitive_attr_set_scratchpad_mode(d->attr, dnnl_scratchpad_mode_user), "user scratchpads"));
+    TRY(check(dnnl_primitive_attr_set_scratchpad_mode(d->attr, dnnl_scratchpad_mode_user),
+              "user scratchpads"));
     for (int w = 0; w < d->n_workers; w++)
         TRY(check(dnnl_stream_create(&d->streams[w], d->engine, dnnl_stream_default_flags), "a stream"));
     return OK;
@@ -183,8 +184,9 @@ static fault kernel_memory(struct kernel *k, const struct recipe *r)
         return OUT_OF_MEMORY;
     for (int w = 0; w < d->n_workers; w++)
         for (int i = 0; i < k->n_args; i++)
-            TRY(check(dnnl_memory_create(&k->memory[w * k->n_args + i], r->orders[i], d->engine, DNNL_MEMORY_NONE),
-                      "a memory object"));
+            TRY(check(
+                dnnl_memory_create(&k->memory[w * k->n_args + i], r->orders[i], d->engine, DNNL_MEMORY_NONE),
+                "a memory object"));
     return OK;
 }
 
@@ -204,7 +206,8 @@ static fault kernel_make(struct onednn *d, const struct recipe *r, struct kernel
         k->names[i] = r->names[i];
     k->in = *r->orders[0];
     k->weights = *r->orders[ARG_WEIGHTS];
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(r->descriptor, dnnl_query_scratchpad_md, 0);
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(r->descriptor, dnnl_query_scratchpad_md, 0);
     size_t n_bytes = dnnl_memory_desc_get_size(scratch);
     if (n_bytes > d->scratch_bytes)
         d->scratch_bytes = n_bytes;
@@ -223,11 +226,13 @@ static dnnl_data_type_t type_of(enum number n)
     return n == NUMBER_F32 ? dnnl_f32 : dnnl_bf16;
 }
 
-static dnnl_memory_desc_t order(size_t a, size_t b, size_t c, size_t e, enum number number, dnnl_format_tag_t tag)
+static dnnl_memory_desc_t order(size_t a, size_t b, size_t c, size_t e, enum number number,
+                                dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t md;
     dnnl_dims_t dims = {(dnnl_dim_t)a, (dnnl_dim_t)b, (dnnl_dim_t)c, (dnnl_dim_t)e};
-    dnnl_memory_desc_init_by_tag(&md, 4, dims, type_of(number), tag); /* cannot fail for four positive sizes */
+    dnnl_memory_desc_init_by_tag(&md, 4, dims, type_of(number),
+                                 tag); /* cannot fail for four positive sizes */
     return md;
 }
 
@@ -253,7 +258,8 @@ static void conv_parts_init(struct conv_parts *p, const struct conv_shape *s)
     dnnl_dims_t bias = {(dnnl_dim_t)s->c_out};
     dnnl_memory_desc_init_by_tag(&p->bias, 1, bias, dnnl_f32, dnnl_a);
     p->with_bias = s->bias ? &p->bias : NULL;
-    /* Rows and columns that no window reaches are cut off by less padding (even a negative one) at the end. */
+    /* Rows and columns that no window reaches are cut off by less padding (even a negative one) at the end.
+     */
     size_t reach_h = (s->h_out - 1) * s->stride + s->kernel, reach_w = (s->w_out - 1) * s->stride + s->kernel;
     for (int i = 0; i < 2; i++) {
         p->strides[i] = (dnnl_dim_t)s->stride;
@@ -263,15 +269,16 @@ static void conv_parts_init(struct conv_parts *p, const struct conv_shape *s)
     p->after[1] = (dnnl_dim_t)reach_w - (dnnl_dim_t)(s->w_in + s->pad);
 }
 
-/* Winograd is asked for as in inference: then oneDNN takes weights that were transformed beforehand, once a lesson. */
+/* Winograd is asked for as in inference: then oneDNN takes weights that were transformed beforehand, once a
+ * lesson. */
 static fault forward_descriptor(struct onednn *d, const struct conv_parts *p, bool winograd,
                                 dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t c;
-    TRY(check(dnnl_convolution_forward_desc_init(&c, winograd ? dnnl_forward_inference : dnnl_forward_training,
-                                                 winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
-                                                 &p->in, &p->weights, p->with_bias, &p->out, p->strides, p->before,
-                                                 p->after),
+    TRY(check(dnnl_convolution_forward_desc_init(
+                  &c, winograd ? dnnl_forward_inference : dnnl_forward_training,
+                  winograd ? dnnl_convolution_winograd : dnnl_convolution_direct, &p->in, &p->weights,
+                  p->with_bias, &p->out, p->strides, p->before, p->after),
               "such a convolution"));
     return check(dnnl_primitive_desc_create(out, &c, d->attr, d->engine, NULL), "such a convolution");
 }
@@ -281,10 +288,11 @@ static fault back_descriptor(struct onednn *d, const struct conv_parts *p, bool 
 {
     dnnl_alg_kind_t how = winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     dnnl_convolution_desc_t c;
-    dnnl_status_t s = data ? dnnl_convolution_backward_data_desc_init(&c, how, &p->in, &p->weights, &p->out,
-                                                                      p->strides, p->before, p->after)
-                           : dnnl_convolution_backward_weights_desc_init(&c, how, &p->in, &p->gradient, p->with_bias,
-                                                                         &p->out, p->strides, p->before, p->after);
+    dnnl_status_t s =
+        data ? dnnl_convolution_backward_data_desc_init(&c, how, &p->in, &p->weights, &p->out, p->strides,
+                                                        p->before, p->after)
+             : dnnl_convolution_backward_weights_desc_init(&c, how, &p->in, &p->gradient, p->with_bias,
+                                                           &p->out, p->strides, p->before, p->after);
     TRY(check(s, "such a gradient of a convolution"));
     dnnl_primitive_desc_t hint;
     struct conv_parts direct = *p;
@@ -339,7 +347,8 @@ static dnnl_memory_desc_t matrix(size_t rows, size_t columns, size_t row, size_t
 {
     dnnl_memory_desc_t md;
     dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns}, steps = {(dnnl_dim_t)row, (dnnl_dim_t)column};
-    dnnl_memory_desc_init_by_strides(&md, 2, dims, type_of(number), steps); /* cannot fail for positive sizes */
+    dnnl_memory_desc_init_by_strides(&md, 2, dims, type_of(number),
+                                     steps); /* cannot fail for positive sizes */
     return md;
 }
 
@@ -351,7 +360,8 @@ fault kernel_product(struct onednn *d, const struct product_shape *s, struct ker
     dnnl_matmul_desc_t m;
     TRY(check(dnnl_matmul_desc_init(&m, &a, &b, NULL, &c), "such a matrix product"));
     struct recipe r = {0};
-    TRY(check(dnnl_primitive_desc_create(&r.descriptor, &m, d->attr, d->engine, NULL), "such a matrix product"));
+    TRY(check(dnnl_primitive_desc_create(&r.descriptor, &m, d->attr, d->engine, NULL),
+              "such a matrix product"));
     recipe_add(&r, DNNL_ARG_SRC, dnnl_query_src_md);
     recipe_add(&r, DNNL_ARG_WEIGHTS, dnnl_query_weights_md);
     recipe_add(&r, DNNL_ARG_DST, dnnl_query_dst_md);

@@ -1,7 +1,7 @@
 /* arrange.c - how every tensor lies in memory, and how large a chunk is.
  *
- * oneDNN is asked once which order of channels its convolutions like. Tensors that meet in an op which works element
- * by element lie alike, so such ops never convert anything:
+ * oneDNN is asked once which order of channels its convolutions like. Tensors that meet in an op which works
+ * element by element lie alike, so such ops never convert anything:
  *
  *   the input, read by one convolution only   as that convolution likes it
  *   the input, read by one linear layer only  plain
@@ -58,8 +58,19 @@ static const struct op *only_reader(const struct graph *g)
 /* The order oneDNN likes for a convolution of middle size. */
 static fault ask_spatial_format(struct program *p)
 {
-    struct conv_shape s = {.n = 8, .c_in = 64, .h_in = 16, .w_in = 16, .c_out = 64, .h_out = 16, .w_out = 16,
-                           .kernel = 3, .stride = 1, .pad = 1, .number = p->number, .in = FORMAT_ANY, .out = FORMAT_ANY};
+    struct conv_shape s = {.n = 8,
+                           .c_in = 64,
+                           .h_in = 16,
+                           .w_in = 16,
+                           .c_out = 64,
+                           .h_out = 16,
+                           .w_out = 16,
+                           .kernel = 3,
+                           .stride = 1,
+                           .pad = 1,
+                           .number = p->number,
+                           .in = FORMAT_ANY,
+                           .out = FORMAT_ANY};
     struct kernel *k;
     TRY(kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k));
     p->spatial = kernel_format(k);

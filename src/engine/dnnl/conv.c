@@ -5,8 +5,9 @@
  *   backward:  a partial gradient of w for each chunk; dx from dy
  *   one phase later: the partial gradients are summed in the chunks' order into the replica's row
  *
- * Winograd is asked for by name where it wins: 3x3, stride 1, fp32, 16 channels or more. The data gradient of such a
- * convolution is itself a convolution with the weights turned round, which lets it use transformed weights too.
+ * Winograd is asked for by name where it wins: 3x3, stride 1, fp32, 16 channels or more. The data gradient of
+ * such a convolution is itself a convolution with the weights turned round, which lets it use transformed
+ * weights too.
  */
 #include "engine/dnnl/conv.h"
 
@@ -36,9 +37,19 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
 {
     const struct graph *g = p->setup->graph;
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
-    return (struct conv_shape){.n = n, .c_in = in.c, .h_in = in.h, .w_in = in.w, .c_out = out.c, .h_out = out.h,
-                               .w_out = out.w, .kernel = op->kernel, .stride = op->stride, .pad = op->pad,
-                               .bias = op->bias >= 0, .number = p->number, .in = p->layouts[op->in[0]].format,
+    return (struct conv_shape){.n = n,
+                               .c_in = in.c,
+                               .h_in = in.h,
+                               .w_in = in.w,
+                               .c_out = out.c,
+                               .h_out = out.h,
+                               .w_out = out.w,
+                               .kernel = op->kernel,
+                               .stride = op->stride,
+                               .pad = op->pad,
+                               .bias = op->bias >= 0,
+                               .number = p->number,
+                               .in = p->layouts[op->in[0]].format,
                                .out = p->layouts[op->out].format};
 }
 
@@ -48,8 +59,8 @@ static bool suits_winograd(const struct conv_shape *s)
 }
 
 /* Winograd where it wins and oneDNN has it, else direct. */
-static fault best_conv(struct program *p, const struct conv_shape *s, enum pass pass, const struct kernel *like,
-                       struct kernel **out)
+static fault best_conv(struct program *p, const struct conv_shape *s, enum pass pass,
+                       const struct kernel *like, struct kernel **out)
 {
     if (suits_winograd(s)) {
         fault f = kernel_conv(p->onednn, s, pass, true, like, out);
@@ -167,7 +178,8 @@ static void forward_chunk(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
     const struct way *w = &c->forward[t->n < t->program->chunk ? TAIL : WHOLE];
-    const float *bias = u->op->bias >= 0 ? t->frame->params + t->program->setup->graph->params[u->op->bias].offset : NULL;
+    const float *bias =
+        u->op->bias >= 0 ? t->frame->params + t->program->setup->graph->params[u->op->bias].offset : NULL;
     void *args[] = {task_chunk(t, u->x[0]), task_kept(t, w->weights), task_chunk(t, u->y), (void *)bias};
     kernel_run(w->kernel, t->worker, args);
 }
@@ -176,7 +188,8 @@ static void gradient_chunk(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
     char *partial = (char *)task_kept(t, c->partial) + t->index * c->gradient_bytes;
-    void *args[] = {task_chunk(t, u->x[0]), partial, task_chunk(t, u->dy), partial + c->n_floats * sizeof(float)};
+    void *args[] = {task_chunk(t, u->x[0]), partial, task_chunk(t, u->dy),
+                    partial + c->n_floats * sizeof(float)};
     kernel_run(c->gradient[t->n < t->program->chunk ? TAIL : WHOLE], t->worker, args);
 }
 
@@ -206,7 +219,8 @@ static void sum_gradient(const struct task *t, const struct unit *u)
     void *args[] = {sum, t->frame->grads + g->params[u->op->weight].offset};
     kernel_run(c->unpack, t->worker, args);
     if (u->op->bias >= 0)
-        memcpy(t->frame->grads + g->params[u->op->bias].offset, sum + c->n_floats, u->out.shape.c * sizeof(float));
+        memcpy(t->frame->grads + g->params[u->op->bias].offset, sum + c->n_floats,
+               u->out.shape.c * sizeof(float));
 }
 
 static void conv_forward(struct program *p, struct unit *u)

@@ -1,9 +1,9 @@
-/* dnnl.c - the fast engine for CPUs: oneDNN's convolutions and products, our own loops and threads around them.
+/* dnnl.c - the fast engine for CPUs: oneDNN's convolutions and products, our own loops and threads around
+ * them.
  *
- *   learn:    as many lessons at once as there are workers, each worker running whole lessons; what is left over
- *             runs one lesson after another, its chunks shared out among all workers
- *   examine:  the samples are cut into pieces of fixed size and shared out; a piece is run by one worker from the
- *             first op to the last
+ *   learn:    as many lessons at once as there are workers, each worker running whole lessons; what is left
+ * over runs one lesson after another, its chunks shared out among all workers examine:  the samples are cut
+ * into pieces of fixed size and shared out; a piece is run by one worker from the first op to the last
  *
  * Who runs what is left to chance and makes no difference to any number (program.h).
  */
@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/dnnl/profile.h"
 #include "engine/dnnl/program.h"
 #include "engine/host.h"
 
 enum { EXAM_BATCH = 64, NO_REPLICA = -1 };
 
-struct station { /* what one worker works with */
+struct station {         /* what one worker works with */
     struct block memory; /* owned: a frame's memory, and after it the worker's local buffers */
     struct pick picks[EXAM_BATCH];
     ptrdiff_t prepared; /* exam: the replica whose weights the memory holds, or NO_REPLICA */
@@ -27,7 +28,7 @@ struct dnnl {
     struct onednn *onednn;
     struct program learn, exam;
     size_t n_workers;
-    size_t n_places; /* workers with memory for a whole lesson of their own */
+    size_t n_places;          /* workers with memory for a whole lesson of their own */
     struct station *stations; /* [workers], owned */
     char **locals;            /* [workers], owned: where each worker's local buffers are */
     struct result *results;   /* owned: of a round of an exam's pieces */
@@ -164,7 +165,8 @@ static void run_piece(void *ctx, size_t piece, int worker)
     struct station *s = &d->stations[worker];
     size_t first = (r->first + piece) * EXAM_BATCH, end = r->exam->n;
     for (size_t i = 0; i < EXAM_BATCH; i++)
-        s->picks[i] = (struct pick){.sample = (uint32_t)(r->exam->first + (first + i < end ? first + i : end - 1))};
+        s->picks[i] =
+            (struct pick){.sample = (uint32_t)(r->exam->first + (first + i < end ? first + i : end - 1))};
     struct frame f = frame_of(d, (size_t)worker, r->exam->replica);
     f.samples = r->exam->on_train ? d->host.engine.setup.train : d->host.engine.setup.test;
     f.picks = s->picks;
@@ -213,10 +215,33 @@ static void dnnl_describe(const struct engine *e, char *text, size_t n)
     size_t memory = d->n_workers * onednn_scratch_bytes(d->onednn);
     for (size_t w = 0; w < d->n_workers; w++)
         memory += d->stations[w].memory.n_bytes;
-    snprintf(text, n, "dnnl: %zu thread%s, %s, %s; %.0f MiB of rows, %.0f MiB to work in; chunks of %zu samples",
+    snprintf(text, n,
+             "dnnl: %zu thread%s, %s, %s; %.0f MiB of rows, %.0f MiB to work in; chunks of %zu samples",
              d->n_workers, d->n_workers == 1 ? "" : "s", library,
              e->setup.precision == PRECISION_BF16 ? "bf16" : "fp32", (double)d->host.memory.n_bytes * mega,
              (double)memory * mega, d->learn.chunk);
+}
+
+fault dnnl_profile(struct engine *e)
+{
+    struct dnnl *d = (struct dnnl *)e;
+    d->learn.seconds = ARENA_NEW(&d->learn.arena, double, d->n_workers * d->learn.n_jobs);
+    return d->learn.seconds ? OK : OUT_OF_MEMORY;
+}
+
+size_t dnnl_profile_lines(const struct engine *e, struct profile_line *lines, size_t most)
+{
+    const struct dnnl *d = (const struct dnnl *)e;
+    const struct program *p = &d->learn;
+    size_t n = 0;
+    for (size_t i = 0; p->seconds && i < p->n_jobs && n < most; i++) {
+        const struct job *job = &p->jobs[i];
+        double seconds = 0;
+        for (size_t w = 0; w < d->n_workers; w++)
+            seconds += p->seconds[w * p->n_jobs + i];
+        lines[n++] = (struct profile_line){job->unit ? job->unit->op->name : "", job->name, job->phase, seconds};
+    }
+    return n;
 }
 
 const struct engine_ops engine_dnnl = {

@@ -1,7 +1,8 @@
 /* lanes.h - sixteen numbers at once, of either kind, in plain C with the compilers' vector types.
  *
- * Kernels are written once as inline bodies over (number, n lanes) and instantiated by LANES for the cases that
- * matter; the last, general one takes any number of lanes. bf16 rounds to nearest, ties to even, as the hardware does.
+ * Kernels are written once as inline bodies over (number, n lanes) and instantiated by LANES for the cases
+ * that matter; the last, general one takes any number of lanes. bf16 rounds to nearest, ties to even, as the
+ * hardware does.
  */
 #ifndef VECHE_ENGINE_DNNL_LANES_H
 #define VECHE_ENGINE_DNNL_LANES_H
@@ -19,16 +20,16 @@ typedef uint16_t lane_halves __attribute__((vector_size(32)));
 #define INLINE static inline __attribute__((always_inline))
 
 /* Calls body(..., number, n) with both as constants where that makes fast code. */
-#define LANES(body, number, n, ...)                                                                                    \
-    do {                                                                                                               \
-        if ((n) == 16 && (number) == NUMBER_F32)                                                                       \
-            body(__VA_ARGS__, NUMBER_F32, 16);                                                                         \
-        else if ((n) == 16)                                                                                            \
-            body(__VA_ARGS__, NUMBER_BF16, 16);                                                                        \
-        else if ((n) == 8 && (number) == NUMBER_F32)                                                                   \
-            body(__VA_ARGS__, NUMBER_F32, 8);                                                                          \
-        else                                                                                                           \
-            body(__VA_ARGS__, number, n);                                                                              \
+#define LANES(body, number, n, ...)                                                                          \
+    do {                                                                                                     \
+        if ((n) == 16 && (number) == NUMBER_F32)                                                             \
+            body(__VA_ARGS__, NUMBER_F32, 16);                                                               \
+        else if ((n) == 16)                                                                                  \
+            body(__VA_ARGS__, NUMBER_BF16, 16);                                                              \
+        else if ((n) == 8 && (number) == NUMBER_F32)                                                         \
+            body(__VA_ARGS__, NUMBER_F32, 8);                                                                \
+        else                                                                                                 \
+            body(__VA_ARGS__, number, n);                                                                    \
     } while (0)
 
 INLINE lanes lanes_load(const void *p, size_t at, enum number number, size_t n)

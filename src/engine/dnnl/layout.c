@@ -39,7 +39,8 @@ bool layout_is_flat(const struct layout *l)
     return l->format == FORMAT_PLAIN || (l->pixels == 1 && l->sample_step == l->shape.c);
 }
 
-INLINE void pack_group(const struct layout *l, const float *flat, void *sample, size_t g, enum number number, size_t n)
+INLINE void pack_group(const struct layout *l, const float *flat, void *sample, size_t g, enum number number,
+                       size_t n)
 {
     size_t first = g * l->lanes;
     size_t real = l->shape.c - first < n ? l->shape.c - first : n;

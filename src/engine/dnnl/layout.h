@@ -1,10 +1,11 @@
 /* layout.h - how one tensor lies in memory, seen as groups of up to sixteen channels side by side.
  *
- *   number (sample, channel, pixel) = sample * sample_step + (channel / lanes) * group_step + pixel * pixel_step
+ *   number (sample, channel, pixel) = sample * sample_step + (channel / lanes) * group_step + pixel *
+ * pixel_step
  *                                     + channel % lanes
  *
- * Blocked, channels-last and plain orders are all of this form, so a loop over groups and pixels serves them all.
- * Lanes of the last group beyond the channels are stored in blocked orders only; they always hold zeros.
+ * Blocked, channels-last and plain orders are all of this form, so a loop over groups and pixels serves them
+ * all. Lanes of the last group beyond the channels are stored in blocked orders only; they always hold zeros.
  */
 #ifndef VECHE_ENGINE_DNNL_LAYOUT_H
 #define VECHE_ENGINE_DNNL_LAYOUT_H

@@ -4,8 +4,9 @@
  *   backward:  dW[slice, .] = dY[., slice]^T X                  slices of outputs
  *              dX[., slice] = dY W[., slice]                    slices of inputs
  *
- * Large weights are read once, not once for each chunk of samples, and straight from the replica's row. X and dY must
- * be plain matrices: where the tensor lies otherwise, or the numbers are bf16, a chunk job makes a copy first.
+ * Large weights are read once, not once for each chunk of samples, and straight from the replica's row. X and
+ * dY must be plain matrices: where the tensor lies otherwise, or the numbers are bf16, a chunk job makes a
+ * copy first.
  */
 #include "engine/dnnl/kernels.h"
 #include "engine/dnnl/lanes.h"
@@ -67,7 +68,8 @@ static fault linear_prepare(struct program *p, struct unit *u)
     l->of_in = cut(l->n_in);
     l->of_out = cut(l->n_out);
     l->number = p->number;
-    bool halves = l->number == NUMBER_BF16, plain_in = layout_is_flat(&u->in), plain_out = layout_is_flat(&u->out);
+    bool halves = l->number == NUMBER_BF16, plain_in = layout_is_flat(&u->in),
+         plain_out = layout_is_flat(&u->out);
     size_t size = number_size(l->number);
     l->x = plain_in && !halves ? u->x[0] : buffer_add(p, l->n_in * size, 0);
     l->y = plain_out ? u->y : buffer_add(p, l->n_out * sizeof(float), 0);
@@ -159,7 +161,8 @@ static void forward_slice(const struct task *t, const struct unit *u)
             y[i * l->n_out + k] += bias[k];
 }
 
-static void bias_gradient(const struct linear *l, const void *dy, size_t batch, size_t first, size_t n, float *out)
+static void bias_gradient(const struct linear *l, const void *dy, size_t batch, size_t first, size_t n,
+                          float *out)
 {
     for (size_t k = 0; k < n; k += MOST_LANES) {
         size_t wide = n - k < MOST_LANES ? n - k : MOST_LANES;

@@ -1,7 +1,7 @@
 /* loss.c - each sample's loss, whether it was a hit, and the gradient of the mean over the batch.
  *
- * The gradient is made together with the loss, so a loss has no jobs of its own backward. A hit is a sample whose
- * largest output is the label; of equal outputs the first counts as the largest.
+ * The gradient is made together with the loss, so a loss has no jobs of its own backward. A hit is a sample
+ * whose largest output is the label; of equal outputs the first counts as the largest.
  */
 #include <math.h>
 

@@ -6,7 +6,8 @@
  *   backward:  g = dy where y > 0; each chunk's sums of g and g (x - mean)
  *              -> d weight, d bias and dx = a g + b x + c with three numbers for each channel
  *
- * A batchnorm whose output only an add reads leaves its last step forward, and its first backward, to the add (`fused`).
+ * A batchnorm whose output only an add reads leaves its last step forward, and its first backward, to the add
+ * (`fused`).
  */
 #include <math.h>
 
@@ -40,8 +41,8 @@ static const float *parameter(const struct task *t, int index)
 }
 
 /* Two sums at a time hide the latency of the additions. */
-INLINE void stats_group(const struct layout *l, size_t samples, const void *x, size_t at, float *origin, float *sum,
-                        float *squares, enum number number, size_t n)
+INLINE void stats_group(const struct layout *l, size_t samples, const void *x, size_t at, float *origin,
+                        float *sum, float *squares, enum number number, size_t n)
 {
     lanes k = lanes_load(x, at, number, n), s0 = {0}, s1 = {0}, q0 = {0}, q1 = {0};
     for (size_t i = 0; i < samples; i++, at += l->sample_step) {
@@ -73,12 +74,13 @@ static void stats_chunk(const struct task *t, const struct unit *u)
         float *origin = sums_of(t, m, t->index, SUM_ORIGIN) + g * u->in.lanes;
         float *sum = sums_of(t, m, t->index, SUM_1) + g * u->in.lanes;
         float *squares = sums_of(t, m, t->index, SUM_2) + g * u->in.lanes;
-        LANES(stats_group, u->in.number, layout_lanes(&u->in, g), &u->in, t->n, x, g * u->in.group_step, origin, sum,
-              squares);
+        LANES(stats_group, u->in.number, layout_lanes(&u->in, g), &u->in, t->n, x, g * u->in.group_step,
+              origin, sum, squares);
     }
 }
 
-static void set_scale_and_shift(const struct task *t, const struct unit *u, size_t c, double mean, double variance)
+static void set_scale_and_shift(const struct task *t, const struct unit *u, size_t c, double mean,
+                                double variance)
 {
     const struct norm *m = u->own;
     double inverse = 1 / sqrt(variance + u->op->eps);
@@ -109,7 +111,8 @@ static void merge_stats(const struct task *t, const struct unit *u, size_t c, do
     const struct norm *m = u->own;
     double total = (double)(p->batch * u->in.pixels), sum = 0;
     for (size_t i = 0; i < p->n_chunks; i++)
-        sum += (double)sums_of(t, m, i, SUM_ORIGIN)[c] * (double)chunk_pixels(p, i, &u->in) + sums_of(t, m, i, SUM_1)[c];
+        sum += (double)sums_of(t, m, i, SUM_ORIGIN)[c] * (double)chunk_pixels(p, i, &u->in) +
+               sums_of(t, m, i, SUM_1)[c];
     *mean = sum / total;
     *squares = 0;
     for (size_t i = 0; i < p->n_chunks; i++) {
@@ -170,8 +173,8 @@ INLINE void apply_pixels(const struct apply *a, size_t at, lanes scale, lanes sh
         }
 }
 
-INLINE void apply_group(const struct apply *a, size_t at, const float *scales, const float *shifts, enum number number,
-                        size_t n)
+INLINE void apply_group(const struct apply *a, size_t at, const float *scales, const float *shifts,
+                        enum number number, size_t n)
 {
     lanes scale = lanes_load(scales, 0, NUMBER_F32, n), shift = lanes_load(shifts, 0, NUMBER_F32, n);
     if (a->other && a->relu)
@@ -201,8 +204,9 @@ static void apply_chunk(const struct task *t, const struct unit *u)
 /* The add's forward: both at once. */
 static void apply_add_chunk(const struct task *t, const struct unit *u)
 {
-    struct apply a = {&u->in,      t->n, task_chunk(t, u->fused->x[0]), task_chunk(t, u->x[1]), task_chunk(t, u->y),
-                      u->op->relu};
+    struct apply a = {
+        &u->in,     t->n, task_chunk(t, u->fused->x[0]), task_chunk(t, u->x[1]), task_chunk(t, u->y),
+        u->op->relu};
     apply(t, u->fused->own, &a);
 }
 
@@ -220,7 +224,8 @@ INLINE lanes back_vector(const struct back *b, enum coefficient which, size_t n)
     return lanes_load(b->coefficients, (size_t)which * b->width, NUMBER_F32, n);
 }
 
-INLINE void back_sums_group(const struct back *b, size_t at, float *sum, float *product, enum number number, size_t n)
+INLINE void back_sums_group(const struct back *b, size_t at, float *sum, float *product, enum number number,
+                            size_t n)
 {
     lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n), mean = back_vector(b, MEAN, n);
     lanes s = {0}, q = {0};
@@ -246,7 +251,8 @@ static void back_sums_chunk(const struct task *t, const struct unit *u)
     for (size_t g = 0; g < u->in.groups; g++) {
         b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
         LANES(back_sums_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step,
-              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes, sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
+              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes,
+              sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
     }
 }
 
@@ -258,8 +264,8 @@ struct back_add { /* the add's share: g goes to both of its inputs */
     bool adds, relu; /* to `other`; the add's relu */
 };
 
-INLINE void back_add_group(const struct back_add *a, size_t at, float *sum, float *product, enum number number,
-                           size_t n)
+INLINE void back_add_group(const struct back_add *a, size_t at, float *sum, float *product,
+                           enum number number, size_t n)
 {
     const struct back *b = &a->back;
     lanes mean = back_vector(b, MEAN, n), s = {0}, q = {0};
@@ -283,16 +289,18 @@ static void back_add_chunk(const struct task *t, const struct unit *u)
 {
     const struct unit *norm = u->fused;
     const struct norm *m = norm->own;
-    struct back_add a = {{&u->in, t->n, task_chunk(t, norm->x[0]), task_chunk(t, u->dy), NULL, m->width, false},
-                         task_chunk(t, u->y),
-                         task_chunk(t, u->dx[0]),
-                         u->wanted[1] ? task_chunk(t, u->dx[1]) : NULL,
-                         u->adds[1],
-                         u->op->relu};
+    struct back_add a = {
+        {&u->in, t->n, task_chunk(t, norm->x[0]), task_chunk(t, u->dy), NULL, m->width, false},
+        task_chunk(t, u->y),
+        task_chunk(t, u->dx[0]),
+        u->wanted[1] ? task_chunk(t, u->dx[1]) : NULL,
+        u->adds[1],
+        u->op->relu};
     for (size_t g = 0; g < u->in.groups; g++) {
         a.back.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
         LANES(back_add_group, u->in.number, layout_lanes(&u->in, g), &a, g * u->in.group_step,
-              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes, sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
+              sums_of(t, m, t->index, SUM_1) + g * u->in.lanes,
+              sums_of(t, m, t->index, SUM_2) + g * u->in.lanes);
     }
 }
 
@@ -321,10 +329,12 @@ static void finish_back(const struct task *t, const struct unit *u)
     }
 }
 
-INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool adds, enum number number, size_t n)
+INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool adds, enum number number,
+                             size_t n)
 {
-    lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n), of_g = back_vector(b, BACK_G, n),
-          of_x = back_vector(b, BACK_X, n), of_1 = back_vector(b, BACK_1, n);
+    lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n),
+          of_g = back_vector(b, BACK_G, n), of_x = back_vector(b, BACK_X, n),
+          of_1 = back_vector(b, BACK_1, n);
     lane_bits all = {0};
     if (!b->relu)
         all = ~all;
@@ -347,7 +357,8 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
     void *dx = task_chunk(t, u->dx[0]);
     for (size_t g = 0; g < u->in.groups; g++) {
         b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
-        LANES(back_apply_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step, dx, u->adds[0]);
+        LANES(back_apply_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step, dx,
+              u->adds[0]);
     }
 }
 
@@ -403,7 +414,10 @@ static void add_forward(struct program *p, struct unit *u)
     buffer_use(p, u->fused ? u->fused->x[0] : u->x[0]);
     buffer_use(p, u->x[1]);
     buffer_use(p, u->y);
-    job_chunk(p, u->fused ? apply_add_chunk : add_chunk, u);
+    if (u->fused)
+        job_chunk(p, apply_add_chunk, u);
+    else
+        job_chunk(p, add_chunk, u);
 }
 
 static void add_backward(struct program *p, struct unit *u)

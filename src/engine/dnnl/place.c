@@ -1,7 +1,8 @@
 /* place.c - a place in memory for every buffer of a program.
  *
- * The largest goes first, each to the lowest offset where it does not touch a buffer that lives in one of its phases.
- * Buffers of the workers and of the run are placed apart. Invariant: two buffers alive in one phase never overlap.
+ * The largest goes first, each to the lowest offset where it does not touch a buffer that lives in one of its
+ * phases. Buffers of the workers and of the run are placed apart. Invariant: two buffers alive in one phase
+ * never overlap.
  */
 #include <stdlib.h>
 
@@ -27,7 +28,8 @@ static bool clashes(const struct buffer *a, const struct buffer *b)
 }
 
 /* The lowest offset at or after which nothing placed before is in b's way. */
-static size_t lowest_gap(const struct program *p, const struct buffer *b, struct buffer *const *placed, size_t n)
+static size_t lowest_gap(const struct program *p, const struct buffer *b, struct buffer *const *placed,
+                         size_t n)
 {
     size_t at = 0, n_bytes = buffer_bytes(p, b);
     for (bool moved = true; moved;) {

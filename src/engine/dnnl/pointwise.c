@@ -1,7 +1,7 @@
 /* pointwise.c - ops that work number by number: add, relu, tanh, sigmoid, dropout; and reshape.
  *
- * A chunk's samples lie end to end, so most of these loop over the numbers without asking what they are. Padding
- * lanes hold zeros; only sigmoid would not keep them so.
+ * A chunk's samples lie end to end, so most of these loop over the numbers without asking what they are.
+ * Padding lanes hold zeros; only sigmoid would not keep them so.
  */
 #include <math.h>
 
@@ -15,17 +15,17 @@ static size_t numbers(const struct layout *l, size_t n_samples)
 }
 
 /* Calls body(..., at, number, n) for all numbers, sixteen at a time. */
-#define EACH(body, kind, count, ...)                                                                                   \
-    do {                                                                                                               \
-        size_t each_at = 0, each_n = (count);                                                                          \
-        if ((kind) == NUMBER_F32)                                                                                      \
-            for (; each_at + 16 <= each_n; each_at += 16)                                                              \
-                body(__VA_ARGS__, each_at, NUMBER_F32, 16);                                                            \
-        else                                                                                                           \
-            for (; each_at + 16 <= each_n; each_at += 16)                                                              \
-                body(__VA_ARGS__, each_at, NUMBER_BF16, 16);                                                           \
-        if (each_at < each_n)                                                                                          \
-            body(__VA_ARGS__, each_at, kind, each_n - each_at);                                                        \
+#define EACH(body, kind, count, ...)                                                                         \
+    do {                                                                                                     \
+        size_t each_at = 0, each_n = (count);                                                                \
+        if ((kind) == NUMBER_F32)                                                                            \
+            for (; each_at + 16 <= each_n; each_at += 16)                                                    \
+                body(__VA_ARGS__, each_at, NUMBER_F32, 16);                                                  \
+        else                                                                                                 \
+            for (; each_at + 16 <= each_n; each_at += 16)                                                    \
+                body(__VA_ARGS__, each_at, NUMBER_BF16, 16);                                                 \
+        if (each_at < each_n)                                                                                \
+            body(__VA_ARGS__, each_at, kind, each_n - each_at);                                              \
     } while (0)
 
 INLINE void add_to_at(const void *from, void *to, size_t at, enum number number, size_t n)
@@ -51,7 +51,8 @@ void add_chunk(const struct task *t, const struct unit *u)
 }
 
 /* dx (+)= dy, where y > 0 if y is given. */
-INLINE void masked_at(const void *y, const void *dy, void *dx, bool adds, size_t at, enum number number, size_t n)
+INLINE void masked_at(const void *y, const void *dy, void *dx, bool adds, size_t at, enum number number,
+                      size_t n)
 {
     lanes g = lanes_load(dy, at, number, n);
     if (y)
@@ -64,7 +65,8 @@ void add_back_chunk(const struct task *t, const struct unit *u)
     const void *y = u->op->relu ? task_chunk(t, u->y) : NULL, *dy = task_chunk(t, u->dy);
     for (int k = 0; k < 2; k++)
         if (u->wanted[k])
-            EACH(masked_at, u->out.number, numbers(&u->out, t->n), y, dy, task_chunk(t, u->dx[k]), u->adds[k]);
+            EACH(masked_at, u->out.number, numbers(&u->out, t->n), y, dy, task_chunk(t, u->dx[k]),
+                 u->adds[k]);
 }
 
 INLINE void pointwise_at(enum op_kind kind, const void *x, void *y, size_t at, enum number number, size_t n)
@@ -100,8 +102,8 @@ static void pointwise_chunk(const struct task *t, const struct unit *u)
         clear_padding(&u->out, t->n, y);
 }
 
-INLINE void pointwise_back_at(enum op_kind kind, const void *out, const void *dy, void *dx, bool adds, size_t at,
-                              enum number number, size_t n)
+INLINE void pointwise_back_at(enum op_kind kind, const void *out, const void *dy, void *dx, bool adds,
+                              size_t at, enum number number, size_t n)
 {
     lanes y = lanes_load(out, at, number, n), g = lanes_load(dy, at, number, n);
     if (kind == OP_RELU)
@@ -114,8 +116,8 @@ INLINE void pointwise_back_at(enum op_kind kind, const void *out, const void *dy
 static void pointwise_back_chunk(const struct task *t, const struct unit *u)
 {
     const void *y = task_chunk(t, u->y), *dy = task_chunk(t, u->dy);
-    EACH(pointwise_back_at, u->out.number, numbers(&u->out, t->n), u->op->kind, y, dy, task_chunk(t, u->dx[0]),
-         u->adds[0]);
+    EACH(pointwise_back_at, u->out.number, numbers(&u->out, t->n), u->op->kind, y, dy,
+         task_chunk(t, u->dx[0]), u->adds[0]);
 }
 
 static void pointwise_forward(struct program *p, struct unit *u)
@@ -141,15 +143,16 @@ struct drop {
 };
 
 /* The mask follows from an element's place in [sample][c][h][w], whatever the order in memory. */
-INLINE void drop_group(const struct layout *l, size_t sample, const struct drop *d, const void *from, void *to,
-                       bool adds, size_t g, enum number number, size_t n)
+INLINE void drop_group(const struct layout *l, size_t sample, const struct drop *d, const void *from,
+                       void *to, bool adds, size_t g, enum number number, size_t n)
 {
     size_t local = g * l->group_step, logical = (sample * l->shape.c + g * l->lanes) * l->pixels;
     for (size_t p = 0; p < l->pixels; p++) {
         float factor[MOST_LANES] = {0};
         for (size_t i = 0; i < n; i++)
             factor[i] = rng_hash(d->key, logical + i * l->pixels + p) >> 40 >= d->bound ? d->factor : 0;
-        lanes v = lanes_load(from, local + p * l->pixel_step, number, n) * lanes_load(factor, 0, NUMBER_F32, n);
+        lanes v =
+            lanes_load(from, local + p * l->pixel_step, number, n) * lanes_load(factor, 0, NUMBER_F32, n);
         if (adds)
             v += lanes_load(to, local + p * l->pixel_step, number, n);
         lanes_store(to, local + p * l->pixel_step, v, number, n);
@@ -159,7 +162,8 @@ INLINE void drop_group(const struct layout *l, size_t sample, const struct drop 
 static void drop(const struct task *t, const struct unit *u, int from, int to, bool adds)
 {
     double rate = t->program->is_learning ? u->op->rate : 0;
-    struct drop d = {rng_hash(t->frame->seed, u->index), (uint64_t)ceil(rate * 0x1p24), (float)(1 / (1 - rate))};
+    struct drop d = {rng_hash(t->frame->seed, u->index), (uint64_t)ceil(rate * 0x1p24),
+                     (float)(1 / (1 - rate))};
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->out.groups; g++)
             LANES(drop_group, u->out.number, layout_lanes(&u->out, g), &u->out, i, &d, task_at(t, from, i),

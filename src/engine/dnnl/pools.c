@@ -21,9 +21,9 @@ static inline struct window window_at(const struct unit *u, size_t out_pixel)
     return w;
 }
 
-#define EACH_PIXEL(w, l, k, base)                                                                                      \
-    for (size_t each_y = (w).y; each_y < (w).y_end; each_y++)                                                          \
-        for (size_t each_x = (w).x, k = (base) + (each_y * (l)->shape.w + each_x) * (l)->pixel_step;                   \
+#define EACH_PIXEL(w, l, k, base)                                                                            \
+    for (size_t each_y = (w).y; each_y < (w).y_end; each_y++)                                                \
+        for (size_t each_x = (w).x, k = (base) + (each_y * (l)->shape.w + each_x) * (l)->pixel_step;         \
              each_x < (w).x_end; each_x++, k += (l)->pixel_step)
 
 INLINE void max_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
@@ -42,9 +42,10 @@ INLINE void max_group(const struct unit *u, const void *x, void *y, size_t g, en
     }
 }
 
-/* The first of the largest takes the gradient; `left` marks the lanes whose gradient still looks for its place. */
-INLINE void max_back_group(const struct unit *u, const void *x, const void *y, const void *dy, void *dx, bool apart,
-                           size_t g, enum number number, size_t n)
+/* The first of the largest takes the gradient; `left` marks the lanes whose gradient still looks for its
+ * place. */
+INLINE void max_back_group(const struct unit *u, const void *x, const void *y, const void *dy, void *dx,
+                           bool apart, size_t g, enum number number, size_t n)
 {
     size_t base = g * u->in.group_step;
     for (size_t p = 0; p < u->out.pixels; p++) {
@@ -80,7 +81,8 @@ static void maxpool_chunk(const struct task *t, const struct unit *u)
 {
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
-            LANES(max_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i), task_at(t, u->y, i), g);
+            LANES(max_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i),
+                  task_at(t, u->y, i), g);
 }
 
 static void maxpool_back_chunk(const struct task *t, const struct unit *u)
@@ -90,8 +92,8 @@ static void maxpool_back_chunk(const struct task *t, const struct unit *u)
         clear_unless_adding(t, u);
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
-            LANES(max_back_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i), task_at(t, u->y, i),
-                  task_at(t, u->dy, i), task_at(t, u->dx[0], i), apart, g);
+            LANES(max_back_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i),
+                  task_at(t, u->y, i), task_at(t, u->dy, i), task_at(t, u->dx[0], i), apart, g);
 }
 
 static void pool_forward(struct program *p, struct unit *u, job_fn *run)
@@ -134,7 +136,8 @@ INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, e
     }
 }
 
-INLINE void mean_back_group(const struct unit *u, const void *dy, void *dx, size_t g, enum number number, size_t n)
+INLINE void mean_back_group(const struct unit *u, const void *dy, void *dx, size_t g, enum number number,
+                            size_t n)
 {
     lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
     for (size_t p = 0; p < u->out.pixels; p++) {
@@ -149,7 +152,8 @@ static void avgpool_chunk(const struct task *t, const struct unit *u)
 {
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
-            LANES(mean_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i), task_at(t, u->y, i), g);
+            LANES(mean_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i),
+                  task_at(t, u->y, i), g);
 }
 
 static void avgpool_back_chunk(const struct task *t, const struct unit *u)
@@ -173,8 +177,10 @@ static void avgpool_backward(struct program *p, struct unit *u)
 
 const struct op_maker avgpool_maker = {NULL, avgpool_forward, avgpool_backward};
 
-/* The output has no pixels and may lie otherwise than the input: it is read and written channel by channel. */
-INLINE void global_group(const struct layout *l, const void *x, float *mean, size_t g, enum number number, size_t n)
+/* The output has no pixels and may lie otherwise than the input: it is read and written channel by channel.
+ */
+INLINE void global_group(const struct layout *l, const void *x, float *mean, size_t g, enum number number,
+                         size_t n)
 {
     lanes sum = {0};
     for (size_t p = 0; p < l->pixels; p++)
@@ -210,8 +216,8 @@ static void globalpool_back_chunk(const struct task *t, const struct unit *u)
     for (size_t i = t->first; i < t->first + t->n; i++) {
         layout_unpack(&u->out, task_at(t, u->dy, i), flat);
         for (size_t g = 0; g < u->in.groups; g++)
-            LANES(global_back_group, u->in.number, layout_lanes(&u->in, g), &u->in, flat, task_at(t, u->dx[0], i),
-                  u->adds[0], g);
+            LANES(global_back_group, u->in.number, layout_lanes(&u->in, g), &u->in, flat,
+                  task_at(t, u->dx[0], i), u->adds[0], g);
     }
 }
 
@@ -233,8 +239,8 @@ static void globalpool_backward(struct program *p, struct unit *u)
 
 const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward};
 
-/* Channel c of the input is channel c + before of the output. A group of the output is made of pieces of at most two
- * groups of the input: `n` lanes from (group, lane) of one to (group, lane) of the other. */
+/* Channel c of the input is channel c + before of the output. A group of the output is made of pieces of at
+ * most two groups of the input: `n` lanes from (group, lane) of one to (group, lane) of the other. */
 typedef void piece_fn(const struct task *t, const struct unit *u, size_t from, size_t to, size_t n_bytes);
 
 static size_t smaller(size_t a, size_t b)

@@ -3,25 +3,18 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/host.h"
 
 static const struct op_maker *makers[N_OPS] = {
-    [OP_CONV] = &conv_maker,
-    [OP_BATCHNORM] = &batchnorm_maker,
-    [OP_LINEAR] = &linear_maker,
-    [OP_ADD] = &add_maker,
-    [OP_RELU] = &pointwise_maker,
-    [OP_TANH] = &pointwise_maker,
-    [OP_SIGMOID] = &pointwise_maker,
-    [OP_MAXPOOL] = &maxpool_maker,
-    [OP_AVGPOOL] = &avgpool_maker,
-    [OP_GLOBALPOOL] = &globalpool_maker,
-    [OP_SHORTCUT] = &shortcut_maker,
-    [OP_DROPOUT] = &dropout_maker,
-    [OP_RESHAPE] = &reshape_maker,
-    [OP_CROSS_ENTROPY] = &loss_maker,
-    [OP_MSE] = &loss_maker,
-    [OP_HINGE] = &loss_maker,
+    [OP_CONV] = &conv_maker,         [OP_BATCHNORM] = &batchnorm_maker,
+    [OP_LINEAR] = &linear_maker,     [OP_ADD] = &add_maker,
+    [OP_RELU] = &pointwise_maker,    [OP_TANH] = &pointwise_maker,
+    [OP_SIGMOID] = &pointwise_maker, [OP_MAXPOOL] = &maxpool_maker,
+    [OP_AVGPOOL] = &avgpool_maker,   [OP_GLOBALPOOL] = &globalpool_maker,
+    [OP_SHORTCUT] = &shortcut_maker, [OP_DROPOUT] = &dropout_maker,
+    [OP_RESHAPE] = &reshape_maker,   [OP_CROSS_ENTROPY] = &loss_maker,
+    [OP_MSE] = &loss_maker,          [OP_HINGE] = &loss_maker,
     [OP_LOGISTIC] = &loss_maker,
 };
 
@@ -88,7 +81,8 @@ void flat_reserve(struct program *p, size_t n_bytes)
         p->buffers[p->flat].n_bytes = n_bytes;
 }
 
-static void job_add(struct program *p, struct job job)
+void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
+             const struct unit *u)
 {
     if (p->n_jobs == p->most_jobs) {
         size_t most = p->most_jobs ? 2 * p->most_jobs : 64;
@@ -102,36 +96,11 @@ static void job_add(struct program *p, struct job job)
         p->jobs = more;
         p->most_jobs = most;
     }
-    p->jobs[p->n_jobs++] = job;
-    if (job.phase == p->n_phases)
+    p->jobs[p->n_jobs++] = (struct job){run, name, u, kind, phase, n_slices};
+    if (phase == p->n_phases)
         p->phase_has_jobs = true;
-    if (job.phase > p->last_phase)
-        p->last_phase = job.phase;
-}
-
-void job_chunk(struct program *p, job_fn *run, const struct unit *u)
-{
-    job_add(p, (struct job){run, u, JOB_CHUNK, p->n_phases, 0});
-}
-
-void job_slices(struct program *p, job_fn *run, const struct unit *u, size_t n_slices)
-{
-    job_add(p, (struct job){run, u, JOB_SLICE, p->n_phases, n_slices});
-}
-
-void job_slices_next(struct program *p, job_fn *run, const struct unit *u, size_t n_slices)
-{
-    job_add(p, (struct job){run, u, JOB_SLICE, p->n_phases + 1, n_slices});
-}
-
-void job_after(struct program *p, job_fn *run, const struct unit *u)
-{
-    job_add(p, (struct job){run, u, JOB_AFTER, p->n_phases, 0});
-}
-
-void job_prepare(struct program *p, job_fn *run, const struct unit *u)
-{
-    job_add(p, (struct job){run, u, JOB_SLICE, PHASE_PREPARE, 1});
+    if (phase > p->last_phase)
+        p->last_phase = phase;
 }
 
 void phase_end(struct program *p)
@@ -209,8 +178,13 @@ static void unit_init(struct program *p, size_t index)
     const struct graph *g = p->setup->graph;
     const struct op *op = &g->ops[index];
     struct unit *u = &p->units[index];
-    *u = (struct unit){.op = op, .index = index, .program = p, .x = {NO_BUFFER, NO_BUFFER}, .y = NO_BUFFER,
-                       .dx = {NO_BUFFER, NO_BUFFER}, .dy = NO_BUFFER};
+    *u = (struct unit){.op = op,
+                       .index = index,
+                       .program = p,
+                       .x = {NO_BUFFER, NO_BUFFER},
+                       .y = NO_BUFFER,
+                       .dx = {NO_BUFFER, NO_BUFFER},
+                       .dy = NO_BUFFER};
     u->in = p->layouts[op->in[0]];
     for (int k = 0; k < 2 && op->in[k] >= 0; k++)
         u->x[k] = p->values[op->in[k]];
@@ -229,14 +203,16 @@ static void unit_init(struct program *p, size_t index)
     }
 }
 
-/* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one pass. */
+/* An add takes over the last step of a batchnorm that only it reads: y = relu(scale x + shift + other) in one
+ * pass. */
 static void fuse(struct program *p)
 {
     const struct graph *g = p->setup->graph;
     for (size_t i = 0; i < g->n_ops; i++) {
         const struct op *add = &g->ops[i];
         int from = add->kind == OP_ADD ? g->tensors[add->in[0]].producer : -1;
-        if (from < 0 || g->ops[from].kind != OP_BATCHNORM || g->ops[from].relu || g->tensors[add->in[0]].n_uses != 1)
+        if (from < 0 || g->ops[from].kind != OP_BATCHNORM || g->ops[from].relu ||
+            g->tensors[add->in[0]].n_uses != 1)
             continue;
         p->units[i].fused = &p->units[from];
         p->units[from].fused = &p->units[i];
@@ -278,7 +254,8 @@ static void make_jobs(struct program *p)
     p->n_phases = p->last_phase + 1;
 }
 
-/* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were added. */
+/* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were
+ * added. */
 static fault make_phases(struct program *p)
 {
     struct job *sorted = ARENA_NEW(&p->arena, struct job, p->n_jobs);
@@ -348,6 +325,19 @@ struct run {
     struct frame *frame;
 };
 
+static void run_job(const struct task *t, size_t index)
+{
+    const struct program *p = t->program;
+    const struct job *job = &p->jobs[index];
+    if (!p->seconds) {
+        job->run(t, job->unit);
+        return;
+    }
+    double start = clock_now_s();
+    job->run(t, job->unit);
+    p->seconds[(size_t)t->worker * p->n_jobs + index] += clock_now_s() - start;
+}
+
 static void run_task(void *ctx, size_t piece, int worker)
 {
     const struct run *r = ctx;
@@ -360,17 +350,17 @@ static void run_task(void *ctx, size_t piece, int worker)
             t.first = piece * p->chunk;
             t.n = p->batch - t.first < p->chunk ? p->batch - t.first : p->chunk;
             for (size_t i = r->phase->chunk_jobs; i < r->phase->slice_jobs; i++)
-                p->jobs[i].run(&t, p->jobs[i].unit);
+                run_job(&t, i);
             return;
         }
         piece -= p->n_chunks;
     }
-    const struct job *job = &p->jobs[r->phase->slice_jobs];
-    for (; piece >= job->n_slices; job++)
-        piece -= job->n_slices;
+    size_t job = r->phase->slice_jobs;
+    for (; piece >= p->jobs[job].n_slices; job++)
+        piece -= p->jobs[job].n_slices;
     t.index = piece;
     t.n = p->batch;
-    job->run(&t, job->unit);
+    run_job(&t, job);
 }
 
 void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
@@ -384,6 +374,6 @@ void program_run(const struct program *p, struct frame *f, int from, struct pool
                 run_task(&r, piece, worker);
         struct task t = {.program = p, .frame = f, .worker = worker, .n = p->batch};
         for (size_t k = r.phase->after_jobs; k < r.phase->end; k++)
-            p->jobs[k].run(&t, p->jobs[k].unit);
+            run_job(&t, k);
     }
 }

@@ -2,15 +2,17 @@
  *
  *   graph -> units (ops with kernels and layouts) -> jobs -> phases -> buffers placed in one memory
  *
- * The batch is cut into chunks whose size follows from the graph and the batch alone. Within a phase every chunk goes
- * its own way through the phase's jobs; where samples meet (statistics of a batchnorm, a linear layer that wants the
- * whole batch) the phase ends. Jobs of another kind are cut into slices of weights or outputs and run beside the
- * chunks. Sums over chunks are made in the chunks' order when a phase ends, by whoever runs the program.
+ * The batch is cut into chunks whose size follows from the graph and the batch alone. Within a phase every
+ * chunk goes its own way through the phase's jobs; where samples meet (statistics of a batchnorm, a linear
+ * layer that wants the whole batch) the phase ends. Jobs of another kind are cut into slices of weights or
+ * outputs and run beside the chunks. Sums over chunks are made in the chunks' order when a phase ends, by
+ * whoever runs the program.
  *
  * What a task computes depends on its chunk or slice only, so any number of workers gives the same bits.
  *
- * A buffer lives from the first phase that uses it to the last; two that never live in one phase may share memory. One
- * that is used in a single phase, chunk by chunk, exists once for each worker instead: it stays in that core's cache.
+ * A buffer lives from the first phase that uses it to the last; two that never live in one phase may share
+ * memory. One that is used in a single phase, chunk by chunk, exists once for each worker instead: it stays
+ * in that core's cache.
  */
 #ifndef VECHE_ENGINE_DNNL_PROGRAM_H
 #define VECHE_ENGINE_DNNL_PROGRAM_H
@@ -55,13 +57,14 @@ enum job_kind {
 
 struct job {
     job_fn *run;
+    const char *name; /* of the function, for profiles */
     const struct unit *unit;
     enum job_kind kind;
     int phase;
     size_t n_slices;
 };
 
-struct phase { /* jobs of each kind lie together */
+struct phase {                                      /* jobs of each kind lie together */
     size_t chunk_jobs, slice_jobs, after_jobs, end; /* first of each kind in program->jobs */
     size_t n_tasks;
 };
@@ -81,14 +84,15 @@ enum { FOREVER = 1 << 30 };
 /* One op of the graph as this engine sees it. */
 struct unit {
     const struct op *op;
-    size_t index;              /* of the op in the graph */
+    size_t index; /* of the op in the graph */
     const struct program *program;
-    struct layout in, out;     /* both inputs of an add lie alike    */
-    int x[2], y;               /* buffers of values ...              */
-    int dx[2], dy;             /* ... and gradients, or NO_BUFFER    */
-    bool wanted[2], adds[2];   /* as in struct step                  */
-    const struct unit *fused;  /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: the add */
-    void *own;                 /* in the program's arena: what this kind of op needs besides */
+    struct layout in, out;   /* both inputs of an add lie alike    */
+    int x[2], y;             /* buffers of values ...              */
+    int dx[2], dy;           /* ... and gradients, or NO_BUFFER    */
+    bool wanted[2], adds[2]; /* as in struct step                  */
+    const struct unit
+        *fused; /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: the add */
+    void *own;  /* in the program's arena: what this kind of op needs besides */
 };
 
 struct program {
@@ -97,9 +101,9 @@ struct program {
     struct onednn *onednn; /* borrowed */
     bool is_learning;
     size_t batch, chunk, n_chunks;
-    enum format spatial;  /* how channels of tensors with pixels lie */
-    enum number number;   /* of the same                             */
-    struct plan plan;     /* the steps */
+    enum format spatial;    /* how channels of tensors with pixels lie */
+    enum number number;     /* of the same                             */
+    struct plan plan;       /* the steps */
     struct layout *layouts; /* per tensor */
     struct unit *units;     /* per op     */
     int *values, *grads;    /* per tensor: buffers, or NO_BUFFER */
@@ -111,10 +115,12 @@ struct program {
     bool phase_has_jobs;
     struct buffer *buffers;
     size_t n_buffers, most_buffers;
-    int flat;     /* a buffer for each worker: one sample or weight as floats in [c][h][w] order, see flat_reserve */
-    int results;  /* per chunk: struct result */
+    int flat; /* a buffer for each worker: one sample or weight as floats in [c][h][w] order, see flat_reserve
+               */
+    int results; /* per chunk: struct result */
     size_t n_bytes, local_bytes;
     bool is_full; /* memory ran out while building */
+    double *seconds; /* [workers][n_jobs]: the time each job took so far, or NULL: nobody asked */
 };
 
 struct result {
@@ -141,11 +147,13 @@ int buffer_add(struct program *p, size_t sample_bytes, size_t n_bytes);
 void buffer_use(struct program *p, int buffer);       /* by a chunk job of this phase               */
 void buffer_use_whole(struct program *p, int buffer); /* by slices or after-jobs of this phase      */
 void buffer_use_next(struct program *p, int buffer);  /* by slices of the phase after this          */
-void job_chunk(struct program *p, job_fn *run, const struct unit *u);
-void job_slices(struct program *p, job_fn *run, const struct unit *u, size_t n_slices);
-void job_slices_next(struct program *p, job_fn *run, const struct unit *u, size_t n_slices); /* in the phase after this */
-void job_after(struct program *p, job_fn *run, const struct unit *u);
-void job_prepare(struct program *p, job_fn *run, const struct unit *u); /* one slice of phase PHASE_PREPARE */
+void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
+             const struct unit *u);
+#define job_chunk(p, run, u) job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, #run, u)
+#define job_slices(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases, n, run, #run, u)
+#define job_slices_next(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases + 1, n, run, #run, u)
+#define job_after(p, run, u) job_add(p, JOB_AFTER, (p)->n_phases, 0, run, #run, u)
+#define job_prepare(p, run, u) job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, #run, u)
 void phase_end(struct program *p);
 void flat_reserve(struct program *p, size_t n_bytes); /* p->flat is at least so large */
 
@@ -179,7 +187,7 @@ struct op_maker {
     void (*forward)(struct program *p, struct unit *u);
     void (*backward)(struct program *p, struct unit *u); /* NULL: nothing */
 };
-extern const struct op_maker conv_maker, batchnorm_maker, linear_maker, add_maker, pointwise_maker, maxpool_maker,
-    avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker, reshape_maker, loss_maker;
+extern const struct op_maker conv_maker, batchnorm_maker, linear_maker, add_maker, pointwise_maker,
+    maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker, reshape_maker, loss_maker;
 
 #endif

@@ -308,6 +308,33 @@ static void transform_outputs(const struct direction *d, struct tile at, size_t 
     }
 }
 
+/* Asks for the place of a tile's outputs ahead of its use, so that memory is waited for while others
+ * multiply. */
+static void prefetch_outputs(const struct direction *d, struct tile at, const float *y)
+{
+    for (size_t k = 0; k < d->k; k += LANES)
+        for (size_t i = at.y; i < at.y + TILE && i < d->out_h; i++) {
+            const float *row = y + ((at.sample * d->k + k) / LANES * d->out_h + i) * d->out_w * LANES;
+            for (size_t j = at.x; j < at.x + TILE && j < d->out_w; j++)
+                __builtin_prefetch(row + j * LANES, 1);
+        }
+}
+
+/* M = V U at every position, and one tile's outputs prefetched at each: a group has no more tiles than
+ * positions. */
+static void multiply(const struct direction *d, struct tile at, size_t n_tiles, const float *u,
+                     const float *y, float *slots)
+{
+    for (size_t p = 0; p < POSITIONS; p++) {
+        if (p < n_tiles) {
+            prefetch_outputs(d, at, y);
+            at = next_tile(at, d->out_h, d->out_w);
+        }
+        multiply_position(d, n_tiles, slots + (p + 1) * SLOT, u + p * position_stride(d->c, d->k),
+                          slots + p * SLOT);
+    }
+}
+
 static void convolve(const struct direction *d, const struct image *x, const float *u, float *y,
                      const struct winograd_store *store, float *slots)
 {
@@ -316,9 +343,7 @@ static void convolve(const struct direction *d, const struct image *x, const flo
     for (size_t done = 0; done < all; done += GROUP) {
         size_t n_tiles = all - done < GROUP ? all - done : GROUP;
         struct tile after = transform_inputs(d, x, at, n_tiles, slots + SLOT);
-        for (size_t p = 0; p < POSITIONS; p++)
-            multiply_position(d, n_tiles, slots + (p + 1) * SLOT, u + p * position_stride(d->c, d->k),
-                              slots + p * SLOT);
+        multiply(d, at, n_tiles, u, y, slots);
         transform_outputs(d, at, n_tiles, slots, y, store);
         at = after;
     }

@@ -1,0 +1,23 @@
+/* bench.h - how many samples a second an engine trains on: whole rounds of learning and updating, on random bytes. */
+#ifndef VECHE_ENGINE_BENCH_H
+#define VECHE_ENGINE_BENCH_H
+
+#include "engine/engine.h"
+
+enum { BENCH_REPEATS = 9 };
+
+struct engine_bench {
+    double samples_per_s;                   /* the median of the repeats ...    */
+    double slowest_per_s, fastest_per_s;    /* ... and how far they spread      */
+    double round_ms, update_ms;             /* medians; the update is part of a round */
+    double flops_per_s;                     /* of convolutions and linear layers, as the graph counts them */
+    size_t rounds;                          /* measured in all */
+    char engine[256];                       /* the engine's own description */
+};
+
+/* Opens an engine of this kind (setup->train and test are left out and replaced by random samples), lets all its
+ * replicas learn side by side and update, for about `seconds` in all, a fifth of them to warm up. */
+fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setup, double seconds,
+                   struct engine_bench *out);
+
+#endif
