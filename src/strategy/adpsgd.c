@@ -10,17 +10,18 @@
 #include <stdio.h>
 
 #include "base/rng.h"
+#include "strategy/mixed.h"
 #include "strategy/strategies.h"
 
 struct adpsgd {
     int64_t every;
-    bool mix_statistics, mix_momentum;
+    struct mixed mixed;
 };
 
 /* A random neighbour that can be reached; when it goes away or does not answer, another one. */
 static fault average_with_one(struct agent *a, const struct adpsgd *s)
 {
-    row_set rows = ROWS_PARAMS | (s->mix_statistics ? ROWS_STATS : 0) | (s->mix_momentum ? ROWS_SLOTS : 0);
+    row_set rows = mixed_rows(&s->mixed);
     size_t degree = agent_degree(a);
     if (!degree)
         return OK;
@@ -63,16 +64,7 @@ static const struct field fields[] = {
      .min = 1,
      .max = 1e9,
      .help = "rounds from one averaging to the next"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "mix batchnorm's running statistics, too"},
-    {.name = "mix_momentum",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_momentum),
-     .fallback = "false",
-     .help = "mix the optimiser's slots, too"},
+    MIXED_FIELDS(AT(mixed)),
 };
 
 static const struct strategy_row row = {.run = adpsgd_run, .needs_topology = true, .asynchronous = true};

@@ -12,6 +12,7 @@
  */
 #include <stdio.h>
 
+#include "strategy/mixed.h"
 #include "strategy/strategies.h"
 
 enum order { ADAPT_THEN_COMBINE, COMBINE_THEN_ADAPT };
@@ -20,7 +21,7 @@ struct consensus {
     int64_t every;
     struct reals learn_every, mix_every; /* one for all agents, or one each */
     int order;
-    bool mix_statistics, mix_momentum;
+    struct mixed mixed;
 };
 
 static uint64_t value_of(const struct reals *r, size_t agent)
@@ -31,11 +32,6 @@ static uint64_t value_of(const struct reals *r, size_t agent)
 static bool mixes(const struct consensus *c, size_t agent, uint64_t k)
 {
     return k % (uint64_t)c->every == 0 && k % value_of(&c->mix_every, agent) == 0;
-}
-
-static row_set rows_to_mix(const struct consensus *c)
-{
-    return ROWS_PARAMS | (c->mix_statistics ? ROWS_STATS : 0) | (c->mix_momentum ? ROWS_SLOTS : 0);
 }
 
 static bool takes_part(const struct agent *a, const struct consensus *c, size_t peer, uint64_t k)
@@ -62,7 +58,7 @@ static fault send_to_neighbours(struct agent *a, const struct consensus *c)
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
             continue;
-        fault f = a->link->ops->send_rows(a->link, peer, a->k, rows_to_mix(c));
+        fault f = a->link->ops->send_rows(a->link, peer, a->k, mixed_rows(&c->mixed));
         if (f)
             TRY(do_without(a, peer, f));
     }
@@ -86,7 +82,7 @@ static fault combine(struct agent *a, const struct consensus *c)
         a->shares[n++] = agent_weight(a, i);
         self -= agent_weight(a, i);
     }
-    return n ? a->link->ops->mix(a->link, rows_to_mix(c), self, a->parcels, a->shares, n) : OK;
+    return n ? a->link->ops->mix(a->link, mixed_rows(&c->mixed), self, a->parcels, a->shares, n) : OK;
 }
 
 static fault adapt(struct agent *a, bool learnt)
@@ -163,16 +159,7 @@ static const struct field fields[] = {
      .fallback = "adapt-then-combine",
      .choices = orders,
      .help = "step before mixing, or mixing before the step (D-PSGD)"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "mix batchnorm's running statistics, too"},
-    {.name = "mix_momentum",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_momentum),
-     .fallback = "false",
-     .help = "mix the optimiser's slots, too"},
+    MIXED_FIELDS(AT(mixed)),
 };
 
 static const struct strategy_row row = {

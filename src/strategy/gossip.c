@@ -11,18 +11,14 @@
 #include <stdio.h>
 
 #include "base/rng.h"
+#include "strategy/mixed.h"
 #include "strategy/pairs.h"
 #include "strategy/strategies.h"
 
 struct gossip {
     int64_t every, pairs;
-    bool mix_statistics, mix_momentum;
+    struct mixed mixed;
 };
-
-static row_set rows_to_mix(const struct gossip *g)
-{
-    return ROWS_PARAMS | (g->mix_statistics ? ROWS_STATS : 0) | (g->mix_momentum ? ROWS_SLOTS : 0);
-}
 
 static bool is_about_peers(fault f)
 {
@@ -42,7 +38,7 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
         snprintf(text, sizeof text, "agent %zu averages with agent %zu instead of agent %zu, which is gone",
                  a->index, peer, gone);
         agent_misses(a, gone, "partner", text);
-        fault f = a->link->ops->average(a->link, peer, rows_to_mix(g));
+        fault f = a->link->ops->average(a->link, peer, mixed_rows(&g->mixed));
         if (!f || !is_about_peers(f))
             return f;
         fault_drop(f);
@@ -55,12 +51,12 @@ static fault swap(struct agent *a, const struct gossip *g, size_t peer, uint64_t
 {
     uint64_t tag = a->k; /* swaps of one pair and round follow each other in order, so one tag does for all */
     double half = 0.5;
-    fault f = a->link->ops->send_rows(a->link, peer, tag, rows_to_mix(g));
+    fault f = a->link->ops->send_rows(a->link, peer, tag, mixed_rows(&g->mixed));
     if (!f)
         f = a->link->ops->recv_rows(a->link, peer, tag, &a->parcels[0]);
     if (!f) {
         agent_meets(a, peer);
-        return a->link->ops->mix(a->link, rows_to_mix(g), half, a->parcels, &half, 1);
+        return a->link->ops->mix(a->link, mixed_rows(&g->mixed), half, a->parcels, &half, 1);
     }
     if (!is_about_peers(f))
         return f;
@@ -113,16 +109,7 @@ static const struct field fields[] = {
      .min = 0,
      .max = 1e9,
      .help = "random edges a round, one after the other; 0: as many as there are edges"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "mix batchnorm's running statistics, too"},
-    {.name = "mix_momentum",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_momentum),
-     .fallback = "false",
-     .help = "mix the optimiser's slots, too"},
+    MIXED_FIELDS(AT(mixed)),
 };
 
 static fault gossip_open(struct stage *s)
