@@ -62,6 +62,8 @@ static void draw_training(struct progress *p, const veche_event *e)
                                 e->epochs, e->images_per_s, e->train_loss);
     if (!isnan(e->accuracy) && n < sizeof tail)
         n += (size_t)snprintf(tail + n, sizeof tail - n, "  test %.2f%%", e->accuracy);
+    if (!isnan(e->accuracy) && e->agents > 1 && n < sizeof tail)
+        n += (size_t)snprintf(tail + n, sizeof tail - n, "  apart %.2g", e->disagreement);
     if (e->images_per_s > 0 && share > 0 && n < sizeof tail)
         snprintf(tail + n, sizeof tail - n, "  left %s", clock_text(e->real_s / share * (1 - share), left));
     draw(p, share, tail);

@@ -74,6 +74,14 @@ fault host_init(struct host *h, const struct engine_ops *ops, const struct engin
     return f;
 }
 
+size_t host_row_bytes(const struct host *h)
+{
+    size_t n_floats = 0;
+    for (int row = 0; row < N_ROWS; row++)
+        n_floats += h->stride[row] * h->engine.setup.n_replicas;
+    return n_floats * sizeof(float);
+}
+
 void host_release(struct host *h)
 {
     pool_close(h->pool);

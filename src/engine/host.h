@@ -19,6 +19,9 @@ struct host {
 fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup);
 void host_release(struct host *h);
 
+/* Bytes of the replicas' rows; spare rows take memory only once they are written. */
+size_t host_row_bytes(const struct host *h);
+
 static inline float *host_row(const struct host *h, enum row row, size_t replica)
 {
     return h->rows[row] + h->stride[row] * replica;

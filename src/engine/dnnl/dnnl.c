@@ -231,7 +231,7 @@ static void dnnl_describe(const struct engine *e, char *text, size_t n)
     snprintf(text, n,
              "dnnl: %zu thread%s, %s, %s; %.0f MiB of rows, %.0f MiB to work in; chunks of %zu samples",
              d->n_workers, d->n_workers == 1 ? "" : "s", library,
-             e->setup.precision == PRECISION_BF16 ? "bf16" : "fp32", (double)d->host.memory.n_bytes * mega,
+             e->setup.precision == PRECISION_BF16 ? "bf16" : "fp32", (double)host_row_bytes(&d->host) * mega,
              (double)memory * mega, d->learn.chunk);
 }
 

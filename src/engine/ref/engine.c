@@ -145,7 +145,7 @@ static void ref_describe(const struct engine *e, char *text, size_t n)
 {
     const struct ref *r = (const struct ref *)e;
     snprintf(text, n, "ref: naive loops in fp32, %d threads, %.1f MiB for rows, %.1f MiB for activations",
-             pool_size(r->host.pool), (double)r->host.memory.n_bytes / 0x1p20,
+             pool_size(r->host.pool), (double)host_row_bytes(&r->host) / 0x1p20,
              (double)r->memory.n_bytes / 0x1p20);
 }
 
