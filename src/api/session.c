@@ -113,6 +113,8 @@ static fault open_agents(struct veche_run *r)
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
         .asynchronous = strategy_row(e)->asynchronous,
     };
+    if (strategy_row(e)->open)
+        TRY(strategy_row(e)->open(&r->stage));
     for (; r->n_agents < agents; r->n_agents++) {
         const size_t *first = r->split.first + r->n_agents;
         TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, r->split.samples + first[0],
@@ -168,6 +170,8 @@ void session_close(struct veche_run *r)
         return;
     run_close(&r->folder);
     local_close(r->world);
+    if (r->stage.experiment && strategy_row(r->stage.experiment)->close)
+        strategy_row(r->stage.experiment)->close(&r->stage);
     for (size_t i = 0; i < r->n_agents; i++)
         agent_release(&r->agents[i]);
     engine_close(r->engine);

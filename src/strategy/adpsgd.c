@@ -27,13 +27,15 @@ static fault average_with_one(struct agent *a, const struct adpsgd *s)
     struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k);
     size_t start = rng_below(&r, degree);
     for (size_t i = 0; i < degree; i++) {
-        size_t peer = agent_neighbour(a, (start + i) % degree);
+        size_t neighbour = (start + i) % degree, peer = agent_neighbour(a, neighbour);
         fault f = a->link->ops->average(a->link, peer, rows);
-        if (!f)
+        if (!f) {
+            agent_meets(a, neighbour);
             return OK;
+        }
         if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
             return f;
-        a->link->ops->note(a->link, "partner", fault_text(f));
+        agent_misses(a, neighbour, fault_text(f));
         fault_drop(f);
     }
     return OK;

@@ -11,12 +11,14 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     size_t degree = agent_degree(a);
     a->parcels = calloc(degree + 1, sizeof *a->parcels);
     a->shares = calloc(degree + 1, sizeof *a->shares);
-    fault f = a->parcels && a->shares ? OK : OUT_OF_MEMORY;
+    a->missed = calloc(degree + 1, sizeof *a->missed);
+    fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
     if (!f)
         f = feed_init(&a->feed, &e->data, stage->seed, (uint32_t)index, share, n_share);
     if (f) {
         free(a->parcels);
         free(a->shares);
+        free(a->missed);
     }
     return f;
 }
@@ -26,6 +28,7 @@ void agent_release(struct agent *a)
     feed_release(&a->feed);
     free(a->parcels);
     free(a->shares);
+    free(a->missed);
 }
 
 bool agent_goes_on(struct agent *a)
@@ -110,4 +113,16 @@ double agent_weight(const struct agent *a, size_t i)
 {
     const struct topology *t = a->stage->topology;
     return a->stage->weights->edge[t->edge_of[t->first[a->index] + i]];
+}
+
+void agent_misses(struct agent *a, size_t i, const char *text)
+{
+    if (!a->missed[i])
+        a->link->ops->note(a->link, "partner", text);
+    a->missed[i] = true;
+}
+
+void agent_meets(struct agent *a, size_t i)
+{
+    a->missed[i] = false;
 }

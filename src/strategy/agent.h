@@ -20,6 +20,7 @@ struct stage {
     size_t n_agents;
     uint64_t rounds; /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
+    void *common;    /* owned by the strategy: what all agents of this process would work out alike; or NULL */
     bool asynchronous; /* the rounds are shared: whoever is free takes the next */
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
     uint64_t ended;    /* rounds ended so far, by all */
@@ -38,6 +39,7 @@ struct agent {
     bool returned;          /* its machine was down and is back: it must rejoin */
     struct parcel *parcels; /* owned: room for one from each neighbour    */
     double *shares;         /* owned: likewise for weights                */
+    bool *missed;           /* owned: neighbours noted as gone            */
     struct staleness {
         uint64_t sum, most, n;
     } staleness;
@@ -61,6 +63,10 @@ size_t agent_degree(const struct agent *a);
 size_t agent_neighbour(const struct agent *a, size_t i);
 double agent_weight(const struct agent *a, size_t i); /* w_tj of neighbour i */
 
+/* Neighbour i is gone, and that is noted once until it is there again. */
+void agent_misses(struct agent *a, size_t i, const char *text);
+void agent_meets(struct agent *a, size_t i);
+
 typedef fault strategy_run(struct agent *a);
 
 struct strategy_row { /* what struct kind.row of a strategy points to */
@@ -68,6 +74,9 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
     bool needs_topology; /* with more than one agent */
+    /* Makes and frees stage->common; may both be NULL. */
+    fault (*open)(struct stage *s);
+    void (*close)(struct stage *s);
     /* What can be wrong with its settings beyond their rows; may be NULL. */
     fault (*check)(const struct experiment *e, size_t n_agents);
 };
