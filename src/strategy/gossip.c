@@ -43,6 +43,9 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
             return f;
         fault_drop(f);
     }
+    char text[96];
+    snprintf(text, sizeof text, "agent %zu has nobody to average with instead of agent %zu", a->index, gone);
+    agent_misses(a, gone, "partner", text);
     return OK;
 }
 
