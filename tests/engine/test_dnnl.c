@@ -41,6 +41,7 @@ struct question {
     enum precision precision;
     size_t exam_first, exam_n;
     uint64_t seed;
+    bool exact; /* the first layer's weights are -1, 0 and 1 */
 };
 
 static struct engine *open_engine(const struct engine_ops *ops, const struct question *q, size_t n_replicas)
@@ -90,6 +91,8 @@ static void write_rows(struct engine *e, const struct question *q, size_t replic
         params[i] += 0.02f * (float)rng_normal(&r);
     for (size_t i = 0; i < g->stats_size; i++)
         params[g->size + i] += 0.2f * (float)rng_uniform(&r);
+    for (size_t i = 0; q->exact && i < g->params[0].size; i++)
+        params[g->params[0].offset + i] = (float)rng_below(&r, 3) - 1;
     assert_null(e->ops->write(e, ROW_PARAMS, replica, params));
     assert_null(e->ops->write(e, ROW_STATS, replica, params + g->size));
     free(params);
@@ -179,17 +182,39 @@ static void check_close(const struct question *q, const char *what, double bound
     answer_release(&want);
 }
 
-/* `bf16`: the bound for that precision. */
+/* The largest of several numbers is not continuous: two that round to the same bf16 may hand a gradient to
+ * another pixel. So what is pooled here is exact in both precisions, equals among them: inputs of 0 and 1,
+ * weights of -1, 0, 1. */
+static void check_exact_in_bf16(const struct network *n, struct shape input, size_t classes, size_t batch,
+                                const char *what, uint64_t seed)
+{
+    struct graph *g = net_build(n, input, classes);
+    struct dataset *d = random_dataset(seed, input, classes, 50, 90);
+    uint8_t *pixels = (uint8_t *)d->train.pixels;
+    for (size_t i = 0; i < d->train.n * input.c * input.h * input.w; i++)
+        pixels[i] = pixels[i] < 128 ? 0 : 255;
+    for (size_t c = 0; c < input.c; c++) {
+        d->train.mean[c] = 0;
+        d->train.deviation[c] = 1;
+    }
+    struct question q = {g, d, batch, 2, PRECISION_BF16, 0, 0, seed, .exact = true};
+    if (can_bf16(&q))
+        check_close(&q, what, 2e-2);
+    random_dataset_free(d);
+    graph_free(g);
+}
+
+/* `bf16`: the bound for that precision; 0: it is checked elsewhere. */
 static void check_network(const struct network *n, struct shape input, size_t classes, size_t batch,
                           double bf16, const char *what, uint64_t seed)
 {
     struct graph *g = net_build(n, input, classes);
     struct dataset *d = random_dataset(seed, input, classes, 50, 90);
-    struct question q = {g, d, batch, 2, PRECISION_FP32, 3, 70, seed};
+    struct question q = {g, d, batch, 2, PRECISION_FP32, 3, 70, seed, .exact = false};
     struct answer want = ask_judge(&q);
     check_against(&q, &want, what, 1e-4);
     q.precision = PRECISION_BF16;
-    if (can_bf16(&q))
+    if (bf16 > 0 && can_bf16(&q))
         check_against(&q, &want, what, bf16);
     answer_release(&want);
     random_dataset_free(d);
@@ -252,10 +277,15 @@ static void pools_of_all_shapes_agree(void **state)
         net_pool(&n, kinds[i % 2], s[1], s[2], s[3]);
         net_layer(&n, "tanh");
         net_linear(&n, 4);
-        /* Two numbers that round to the same bf16 may hand a gradient to another pixel: the largest is not
-         * continuous. */
-        check_network(&n, (struct shape){3, (size_t)s[4], (size_t)s[4]}, 4, (size_t)s[5], i % 2 ? 2e-2 : 0.2,
-                      what, (uint64_t)i + 50);
+        struct shape input = {3, (size_t)s[4], (size_t)s[4]};
+        check_network(&n, input, 4, (size_t)s[5], i % 2 ? 2e-2 : 0, what, (uint64_t)i + 50);
+        net_release(&n);
+        if (i % 2)
+            continue;
+        net_conv(&n, s[0], 3, 1, 1);
+        net_pool(&n, kinds[i % 2], s[1], s[2], s[3]);
+        net_linear(&n, 4);
+        check_exact_in_bf16(&n, input, 4, (size_t)s[5], what, (uint64_t)i + 50);
         net_release(&n);
     }
 }
@@ -326,6 +356,24 @@ static void residuals_of_all_kinds_agree(void **state)
     }
 }
 
+static void a_residual_alone_agrees(void **state)
+{
+    (void)state;
+    static const size_t channels[] = {6, 9, 16};
+    for (size_t i = 0; i < 6; i++) {
+        struct network n = {0};
+        int64_t c = (int64_t)channels[i / 2], grows = i % 2 ? 2 : 1;
+        net_residual(&n);
+        net_conv(&n, grows * c, 3, grows, 1);
+        net_end(&n);
+        net_layer(&n, "relu");
+        net_layer(&n, "globalpool");
+        net_linear(&n, 5);
+        check_network(&n, (struct shape){(size_t)c, 8, 8}, 5, 20, 2e-2, "a residual", i + 140);
+        net_release(&n);
+    }
+}
+
 static void random_networks_agree(void **state)
 {
     (void)state;
@@ -340,7 +388,7 @@ static void random_networks_agree(void **state)
         net_random(&n, &r, input, classes, 2 + rng_below(&r, 7));
         struct graph *g = net_build(&n, input, classes);
         struct dataset *d = random_dataset(i, input, classes, 50, 90);
-        struct question q = {g, d, batch < 2 ? 2 : batch, 2, PRECISION_FP32, 3, 70, i};
+        struct question q = {g, d, batch < 2 ? 2 : batch, 2, PRECISION_FP32, 3, 70, i, .exact = false};
         check_close(&q, what, 1e-4);
         random_dataset_free(d);
         graph_free(g);
@@ -352,7 +400,7 @@ static void check_model(const char *name, struct shape input, size_t batch)
 {
     struct graph *g = model_build(name, input, 10);
     struct dataset *d = random_dataset(1, input, 10, 60, 40);
-    struct question q = {g, d, batch, 2, PRECISION_FP32, 0, 10, 5};
+    struct question q = {g, d, batch, 2, PRECISION_FP32, 0, 10, 5, .exact = false};
     check_close(&q, name, 1e-4);
     random_dataset_free(d);
     graph_free(g);
@@ -376,6 +424,7 @@ int main(void)
         cmocka_unit_test(pools_of_the_input_itself_agree),
         cmocka_unit_test(linear_layers_of_all_sizes_agree),
         cmocka_unit_test(residuals_of_all_kinds_agree),
+        cmocka_unit_test(a_residual_alone_agrees),
         cmocka_unit_test(random_networks_agree),
         cmocka_unit_test(named_models_agree),
     };
