@@ -20,7 +20,7 @@ struct stage {
     size_t n_agents;
     uint64_t rounds; /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
-    void *common;    /* owned by the strategy: what all agents of this process would work out alike; or NULL */
+    void *common; /* owned by the strategy: what all agents of this process would work out alike; or NULL */
     bool asynchronous; /* the rounds are shared: whoever is free takes the next */
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
     uint64_t ended;    /* rounds ended so far, by all */

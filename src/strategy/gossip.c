@@ -32,7 +32,8 @@ static uint64_t pairs_of(const struct gossip *g, const struct topology *t)
 
 /* ---- who swaps with whom ---- */
 
-/* The swaps of one round, sorted by agent: those of agent i are at [first[i], first[i + 1]), in their order. */
+/* The swaps of one round, sorted by agent: those of agent i are at [first[i], first[i + 1]), in their order.
+ */
 struct round {
     uint64_t k; /* NO_ROUND: none yet */
     uint32_t *first;
@@ -42,8 +43,8 @@ struct round {
     } * swaps;
 };
 
-/* All agents draw the same edges, so they are drawn once for all of this process. Agents may be in different rounds:
- * some rounds are kept, and one that is asked for again is drawn again. */
+/* All agents draw the same edges, so they are drawn once for all of this process. Agents may be in different
+ * rounds: some rounds are kept, and one that is asked for again is drawn again. */
 enum { ROUNDS_KEPT = 4 };
 #define NO_ROUND UINT64_MAX
 
@@ -132,10 +133,12 @@ static bool find_swap(const struct agent *a, size_t i, struct swap *out)
 
 /* ---- swapping ---- */
 
-/* Another living neighbour, from the agent's own stream of this round; where there is none, nothing happens. */
+/* Another living neighbour, from the agent's own stream of this round; where there is none, nothing happens.
+ */
 static fault swap_with_another(struct agent *a, const struct gossip *g, const struct swap *swap)
 {
-    struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k << 8 | (swap->turn & 255));
+    struct rng r =
+        rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k << 8 | (swap->turn & 255));
     size_t degree = agent_degree(a), start = rng_below(&r, degree);
     char text[128];
     for (size_t i = 0; i < degree; i++) {
@@ -153,7 +156,8 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, const st
     return OK;
 }
 
-/* Both ends keep the mean. Swaps of one pair in one round follow each other in order, so one tag does for all. */
+/* Both ends keep the mean. Swaps of one pair in one round follow each other in order, so one tag does for
+ * all. */
 static fault swap_with(struct agent *a, const struct gossip *g, size_t peer)
 {
     double half = 0.5;
