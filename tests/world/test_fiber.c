@@ -127,10 +127,15 @@ static void deep_stacks_survive_a_turn(void **state)
     }
 }
 
+#ifdef __SANITIZE_THREAD__
+enum { MANY = 500 }; /* the thread sanitizer keeps a quarter of a megabyte for each */
+#else
+enum { MANY = 10000 };
+#endif
+
 static void ten_thousand_fibers_are_no_trouble(void **state)
 {
     (void)state;
-    enum { MANY = 10000 };
     struct walker *w = calloc(MANY, sizeof *w);
     assert_non_null(w);
     for (int i = 0; i < MANY; i++) {
