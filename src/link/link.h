@@ -70,7 +70,7 @@ struct link_ops {
     bool (*takes_part)(const struct link *l, size_t peer, uint64_t k);
     /* Times my parameters were written since my last lesson was asked for. */
     uint64_t (*staleness)(const struct link *l);
-    /* One line for people and for the records: "agent 3 is gone". */
+    /* One line for people and for the records: "agent 3 is gone". `kind` lives as long as the program. */
     void (*note)(struct link *l, const char *kind, const char *text);
 };
 

@@ -69,13 +69,14 @@ static void weights_sum_to_one_whoever_is_missing(void **state)
 {
     (void)state;
     struct group g;
-    open_quiet(&g,
-               TINY("consensus") "agents: 9\ntopology: {graph: \"torus:3x3\", weights: fastest}\n"
-                                 "network: {latency_ms: 1, patience_s: 0.004}\n"
-                                 "machines: {stragglers: {kind: random, chance: 0.2, factor: 20}}\n"
-                                 "events:\n  - random: {crash_every_s: 0.05, down_s: 0.02, cut_every_s: 0.05, "
-                                 "cut_s: 0.03}\n",
-               60);
+    open_quiet(
+        &g,
+        TINY("consensus") "agents: 9\ntopology: {graph: \"torus:3x3\", weights: fastest}\n"
+                          "network: {latency_ms: 1, patience_s: 0.004}\n"
+                          "machines: {stragglers: {kind: random, chance: 0.2, factor: 20}}\n"
+                          "events:\n  - random: {crash_every_s: 0.05, down_s: 0.02, cut_every_s: 0.05, "
+                          "cut_s: 0.03}\n",
+        60);
     float ones[64];
     for (size_t j = 0; j < g.size; j++)
         ones[j] = 1.5f;
@@ -172,8 +173,8 @@ static void the_rounds_of_the_dead_are_done_by_the_living_under_adpsgd(void **st
 
 /* ---- returning ---- */
 
-static const char *const strategies[] = {"consensus", "{kind: consensus, order: combine-then-adapt}", "gossip",
-                                         "adpsgd"};
+static const char *const strategies[] = {"consensus", "{kind: consensus, order: combine-then-adapt}",
+                                         "gossip", "adpsgd"};
 
 static void a_returning_agent_has_its_neighbours_parameters(void **state)
 {
@@ -203,8 +204,8 @@ static void a_return_takes_the_time_of_the_rows(void **state)
 {
     (void)state;
     struct group g;
-    /* back at 5.5, and with its parameters and momentum, 1 ms of the wire each, and 2 ms of latency at 9.5. Its
-     * neighbour was in round 5 then: they mix from round 6 on, which nobody had begun */
+    /* back at 5.5, and with its parameters and momentum, 1 ms of the wire each, and 2 ms of latency at 9.5.
+     * Its neighbour was in round 5 then: they mix from round 6 on, which nobody had begun */
     open_quiet(&g,
                TINY("consensus") "agents: 2\ntopology: path:2\n"
                                  "network: {latency_ms: 2, bandwidth_mbps: 1.088}\n"
@@ -259,9 +260,10 @@ static void all_dead_for_a_while_is_not_the_end(void **state)
     (void)state;
     for (size_t s = 0; s < 4; s++) {
         struct group g;
-        char *text = text_of(TINY("%s") "agents: 3\ntopology: cycle:3\n"
-                                        "events: [{at_s: 0.002, crash: [0, 1, 2]}, {at_s: 0.03, return: 1}]\n",
-                             strategies[s]);
+        char *text =
+            text_of(TINY("%s") "agents: 3\ntopology: cycle:3\n"
+                               "events: [{at_s: 0.002, crash: [0, 1, 2]}, {at_s: 0.03, return: 1}]\n",
+                    strategies[s]);
         group_open(&g, text, 10);
         free(text);
         group_play(&g);

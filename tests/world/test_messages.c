@@ -304,6 +304,43 @@ static void an_average_ends_with_patience_too(void **state)
     group_close(&g);
 }
 
+/* ---- notes ---- */
+
+static void think_big(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
+{
+    struct group *g = ctx;
+    volatile char paper[1 << 20]; /* more than an agent's stack */
+    for (size_t i = 0; i < sizeof paper; i += 512)
+        paper[i] = 1;
+    assert_true(now_s == 1e-3 && agent == 1);
+    assert_string_equal(kind, "test");
+    assert_string_equal(text, "here I am");
+    g->n_notes += (size_t)paper[512];
+}
+
+static fault say_something(struct agent *a)
+{
+    char text[32];
+    TRY(a->link->ops->sleep(a->link, 1e-3));
+    strcpy(text, "here I am");
+    if (a->index == 1)
+        a->link->ops->note(a->link, "test", text);
+    memset(text, 0, sizeof text);
+    return OK;
+}
+
+static void notes_are_told_on_a_stack_of_the_callers_own(void **state)
+{
+    (void)state;
+    struct group g;
+    group_open(&g, STAR(""), 1);
+    group_run_instead(&g, say_something);
+    g.world->watcher.note = think_big;
+    group_play(&g);
+    assert_int_equal(g.n_notes, 1);
+    group_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_wait_for_a_silent_peer_ends_with_patience),
         cmocka_unit_test(a_message_that_comes_after_patience_is_not_lost),
         cmocka_unit_test(an_average_ends_with_patience_too),
+        cmocka_unit_test(notes_are_told_on_a_stack_of_the_callers_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

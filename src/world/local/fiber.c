@@ -29,6 +29,7 @@
 #endif
 
 #ifdef ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef TSAN
@@ -238,6 +239,9 @@ void fiber_free(struct fiber *f)
         return;
 #ifdef TSAN
     __tsan_destroy_fiber(f->tsan);
+#endif
+#ifdef ASAN /* frames of a parked program would be found again by whoever gets this memory next */
+    __asan_unpoison_memory_region(f->memory, f->n_bytes);
 #endif
     munmap(f->memory, f->n_bytes);
     free(f);

@@ -62,6 +62,14 @@ struct cut {
     uint32_t a, b;
 };
 
+struct noted { /* said by an agent, to be told once its turn is over */
+    struct noted *next;
+    double at_s;
+    size_t agent;
+    const char *kind;
+    char text[];
+};
+
 struct deadline {
     double at_s;
     uint32_t who;
@@ -81,6 +89,7 @@ struct local {
     bool replaying, in_step;
     size_t n_up; /* actors that are READY or PARKED */
     struct actor *ready, **ready_end;
+    struct noted *notes, **notes_end;
     struct agenda agenda;
     struct deadline *deadlines; /* owned: a ring, since everyone's patience is the same */
     size_t deadline_room, deadline_first, n_deadlines;
@@ -113,6 +122,8 @@ void wake(struct actor *a, fault verdict);
 fault park(struct actor *a);
 fault expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what);
 fault begin_life(struct actor *a);
+/* Tells the watcher, but not from an agent's own small stack. `kind` lives as long as the program. */
+void say(struct local *w, size_t agent, const char *kind, const char *text);
 
 /* verbs.c */
 extern const struct link_ops local_link;

@@ -4,11 +4,38 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "world/local/inside.h"
 
 enum { STACK_BYTES = 64 << 10 };
+
+/* ---- notes ---- */
+
+void say(struct local *w, size_t agent, const char *kind, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    struct noted *note = w->replaying ? NULL : malloc(sizeof *note + n);
+    if (!note)
+        return;
+    *note = (struct noted){.at_s = w->now_s, .agent = agent, .kind = kind};
+    memcpy(note->text, text, n);
+    *w->notes_end = note;
+    w->notes_end = &note->next;
+}
+
+static void tell_notes(struct local *w, bool to_watcher)
+{
+    while (w->notes) {
+        struct noted *note = w->notes;
+        w->notes = note->next;
+        if (to_watcher)
+            w->watcher.note(w->watcher.ctx, note->at_s, note->agent, note->kind, note->text);
+        free(note);
+    }
+    w->notes_end = &w->notes;
+}
 
 /* ---- turns ---- */
 
@@ -91,12 +118,14 @@ static fault end_life(struct actor *a)
 
 static fault run_ready(struct local *w)
 {
+    tell_notes(w, true);
     while (w->ready) {
         struct actor *a = w->ready;
         w->ready = a->next_ready;
         if (!w->ready)
             w->ready_end = &w->ready;
         fiber_resume(a->fiber);
+        tell_notes(w, true);
         if (fiber_has_ended(a->fiber))
             TRY(end_life(a));
         if (tape_is_long(w->tape))
@@ -318,6 +347,7 @@ fault local_open(struct stage *stage, struct agent *agents, struct engine *engin
     w->watcher = watcher;
     w->n = stage->n_agents;
     w->ready_end = &w->ready;
+    w->notes_end = &w->notes;
     fault f = open_parts(w, agents, speeds);
     if (f) {
         local_close(w);
@@ -355,6 +385,7 @@ void local_close(struct local *w)
         fault_drop(a->verdict);
         fiber_free(a->fiber);
     }
+    tell_notes(w, false);
     drop_messages(w);
     rows_close(w);
     agenda_release(&w->agenda);

@@ -6,12 +6,6 @@
 #include "base/rng.h"
 #include "world/local/inside.h"
 
-static void note(struct local *w, size_t agent, const char *kind, const char *text)
-{
-    if (!w->replaying)
-        w->watcher.note(w->watcher.ctx, w->now_s, agent, kind, text);
-}
-
 static void crash(struct local *w, size_t i)
 {
     struct actor *a = &w->actors[i];
@@ -19,7 +13,7 @@ static void crash(struct local *w, size_t i)
         return;
     char text[64];
     snprintf(text, sizeof text, "agent %zu is down", i);
-    note(w, i, "crash", text);
+    say(w, i, "crash", text);
     a->alive = false;
     drop_mail(a);
     if (a->life == LIFE_READY) { /* it was woken by what happened just before at this moment */
@@ -74,16 +68,16 @@ static fault happen(struct local *w, const struct event *e)
             TRY(bring_back(w, e->who.agents[i]));
         return OK;
     case EVENT_CUT:
-        note(w, e->who.agents[0], "cut", "a link is cut");
+        say(w, e->who.agents[0], "cut", "a link is cut");
         return cut_pair(w, e->who.agents[0], e->who.agents[1]);
     case EVENT_MEND:
-        note(w, e->who.agents[0], "mend", "a link is mended");
+        say(w, e->who.agents[0], "mend", "a link is mended");
         return mend_pair(w, e->who.agents[0], e->who.agents[1]);
     case EVENT_PARTITION:
-        note(w, 0, "partition", "the network falls into parts");
+        say(w, 0, "partition", "the network falls into parts");
         return partition(w, e);
     case EVENT_HEAL:
-        note(w, 0, "heal", "every link works again");
+        say(w, 0, "heal", "every link works again");
         return heal_all(w);
     case N_EVENTS:
         break;
@@ -148,12 +142,12 @@ static fault random_link(struct local *w, size_t i, uint32_t side)
     struct edge e = w->stage->topology->edges[i];
     bool cut = pair_is_cut(w, e.a, e.b);
     if (side == BEGINS && !cut) {
-        note(w, e.a, "cut", "a link is cut");
+        say(w, e.a, "cut", "a link is cut");
         TRY(cut_pair(w, e.a, e.b));
         return expect_random(w, MOMENT_RANDOM_LINK, i, ENDS, r->cut_s);
     }
     if (side == ENDS && cut) {
-        note(w, e.a, "mend", "a link is mended");
+        say(w, e.a, "mend", "a link is mended");
         TRY(mend_pair(w, e.a, e.b));
     }
     return expect_random(w, MOMENT_RANDOM_LINK, i, BEGINS, r->cut_every_s);

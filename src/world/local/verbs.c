@@ -516,9 +516,7 @@ static uint64_t local_staleness(const struct link *l)
 
 static void local_note(struct link *l, const char *kind, const char *text)
 {
-    struct local *w = actor_of(l)->world;
-    if (!w->replaying)
-        w->watcher.note(w->watcher.ctx, w->now_s, l->self, kind, text);
+    say(actor_of(l)->world, l->self, kind, text);
 }
 
 const struct link_ops local_link = {
