@@ -39,6 +39,10 @@ char *text_of(const char *format, ...)
     return text;
 }
 
+/* Where there is OpenMP: one thread for the small matrices of a topology. On a busy machine threads that spin
+ * for one another make seconds of milliseconds. */
+void omp_set_num_threads(int n) __attribute__((weak));
+
 static fault nothing_more(void *ctx)
 {
     (void)ctx;
@@ -69,6 +73,8 @@ fault group_try(struct group *g, const char *text, int rounds, unsigned seed)
 {
     struct experiment *e = NULL;
     *g = (struct group){0};
+    if (omp_set_num_threads)
+        omp_set_num_threads(1);
     TRY(parse(text, rounds, seed, &e));
     TRY(session_open(e, NULL, &g->run));
     g->world = g->run->world;

@@ -191,8 +191,8 @@ static char *random_world(struct rng *r)
         "",
         "machines: {speed: {kind: lognormal, sigma: 1}}\n",
         "machines: {stragglers: {kind: random, chance: 0.2, factor: 10}}\n",
-        "machines: {speed: {kind: uniform, between: [0.1, 3]}, "
-        "stragglers: {kind: random, chance: 0.1, factor: 5}}\n",
+        ("machines: {speed: {kind: uniform, between: [0.1, 3]}, "
+         "stragglers: {kind: random, chance: 0.1, factor: 5}}\n"),
     };
     static const char *const networks[] = {
         "",

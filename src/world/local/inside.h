@@ -150,7 +150,7 @@ bool can_reach(const struct local *w, size_t a, size_t b);
 /* Books a transfer that begins now at the earliest; returns when the last byte is there. */
 double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
 fault cut_pair(struct local *w, size_t a, size_t b);
-fault mend_pair(struct local *w, size_t a, size_t b);
+void mend_pair(struct local *w, size_t a, size_t b);
 bool pair_is_cut(const struct local *w, size_t a, size_t b);
 fault heal_all(struct local *w);
 fault partition(struct local *w, const struct event *e);

@@ -123,19 +123,18 @@ static bool *edges_cut(const struct local *w)
     return was_cut;
 }
 
-fault mend_pair(struct local *w, size_t a, size_t b)
+void mend_pair(struct local *w, size_t a, size_t b)
 {
-    bool *was_cut = edges_cut(w);
-    if (!was_cut)
-        return OUT_OF_MEMORY;
+    const struct topology *t = w->stage->topology;
+    ptrdiff_t edge = t ? edge_between(t, a, b) : -1;
+    bool was_cut = is_cut(w, a, b);
     size_t kept = 0;
     for (size_t i = 0; i < w->n_cuts; i++)
         if (!is_of(&w->cuts[i], a, b))
             w->cuts[kept++] = w->cuts[i];
     w->n_cuts = kept;
-    rejoin_edges(w, was_cut);
-    free(was_cut);
-    return OK;
+    if (edge >= 0 && was_cut && !is_cut(w, a, b))
+        rejoin_ends(w, (size_t)edge);
 }
 
 fault heal_all(struct local *w)
