@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/threads.h"
+
 #include "topology/spectrum.h"
 
 static const double wanted_gap = 1e-7, allowed_gap = 1e-4; /* between gamma and its bound */
@@ -329,7 +331,10 @@ fault fastest(const struct topology *t, struct weights *w)
     fault f = gamma_of_edges(t, start.edge, &gamma);
     memcpy(w->edge, start.edge, t->n_edges * sizeof *w->edge);
     weights_release(&start);
-    if (!f && !is_complete(t))
+    if (!f && !is_complete(t)) {
+        int threads = threads_alone();
         f = improve(t, gamma, w->edge, &w->certificate);
+        threads_back(threads);
+    }
     return f;
 }

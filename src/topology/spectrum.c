@@ -10,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/threads.h"
+
 fault eigenvalues(double *matrix, size_t n, double *values)
 {
+    int threads = threads_alone();
     lapack_int info =
         LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'L', (lapack_int)n, matrix, (lapack_int)n, values);
+    threads_back(threads);
     if (info == LAPACK_WORK_MEMORY_ERROR)
         return OUT_OF_MEMORY;
     if (info)
