@@ -70,6 +70,8 @@ static void *watch_signals(void *arg)
     for (int seen = 0;; seen++) {
         int signal_number;
         sigwait(&w->signals, &signal_number);
+        if (signal_number == SIGUSR1)
+            return NULL; /* the run is over */
         if (seen) {
             fputs("\nveche: stopped at once; the last checkpoint is whole\n", stderr);
             _exit(1);
@@ -95,7 +97,7 @@ static int train(veche_run *r, struct progress *progress, bool json, const sigse
     veche_fault *f = veche_go(r);
     progress_end(progress);
     if (watched) {
-        pthread_cancel(watchman.thread);
+        pthread_kill(watchman.thread, SIGUSR1);
         pthread_join(watchman.thread, NULL);
     }
     int failed = 0;
@@ -109,6 +111,7 @@ static void block_signals(sigset_t *signals)
     sigemptyset(signals);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGUSR1); /* from this program to its own watchman */
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
