@@ -5,7 +5,7 @@
 
 Prints a table of ratios and three further questions: eight replicas against one large batch, two threads against one
 under a busy neighbour, the share of the machine's peak. Every figure of every round goes to results.json beside the
-program. Every child has a deadline.
+program at once. Every child has a deadline.
 
 The programs take turns within a round, and every other round goes backwards, so that a machine that warms up or is
 disturbed for a while favours neither. What other processes took of the processor is measured beside every figure: on a
@@ -77,6 +77,7 @@ def child_seconds():
 class Bench:
     def __init__(self, args):
         self.args = args
+        self.results = dict(processor=processor(), cores=args.cores, rounds=args.rounds, seconds=args.seconds)
         self.figures = {}  # label -> one JSON object a round
         self.expected_busy = 0  # cores that a neighbour of our own keeps busy
 
@@ -128,6 +129,14 @@ class Bench:
             for label, measure in list(measures.items())[:: -1 if r % 2 else 1]:
                 print(f"  round {r + 1} of {self.args.rounds}: {label}", file=sys.stderr)
                 self.figures.setdefault(label, []).append(measure())
+                self.save()
+
+    def save(self):
+        """All figures so far: an interrupted comparison leaves them behind."""
+        with open(self.args.out + ".part", "w") as out:
+            json.dump(self.results | {"figures": self.figures}, out, indent=1)
+            out.write("\n")
+        os.replace(self.args.out + ".part", self.args.out)
 
     def rate(self, label):
         return statistics.median(f["images_per_s"] for f in self.figures[label])
@@ -135,7 +144,6 @@ class Bench:
     def spread(self, label):
         rates = [f["images_per_s"] for f in self.figures[label]]
         return (max(rates) - min(rates)) / statistics.median(rates)
-
 
     def verdict(self, ratio, wanted, labels):
         if wanted is None:
@@ -229,14 +237,10 @@ def main():
     args = read_arguments()
     print(f"{processor()}, cores {', '.join(map(str, args.cores))}, {args.rounds} rounds of {args.seconds:g} s")
     bench = Bench(args)
-    results = dict(processor=processor(), cores=args.cores, rounds=args.rounds, seconds=args.seconds)
-    results["programs"] = compare_programs(bench)
-    results["replicas"] = compare_replicas(bench)
-    results["neighbour"] = compare_neighbour(bench)
-    results["figures"] = bench.figures
-    with open(args.out, "w") as out:
-        json.dump(results, out, indent=1)
-        out.write("\n")
+    bench.results["programs"] = compare_programs(bench)
+    bench.results["replicas"] = compare_replicas(bench)
+    bench.results["neighbour"] = compare_neighbour(bench)
+    bench.save()
     print(f"\nall figures: {args.out}")
 
 

@@ -1,24 +1,24 @@
 /* pace.c - see pace.h. */
 #include "engine/dnnl/pace.h"
 
-enum { TRY_ALONE_AFTER = 4, TRY_SHARED_AFTER = 16 }; /* lessons */
+enum { LESSONS_BETWEEN_TRIALS = 3 };
 
-static const double much_slower = 1.25, newest_share = 0.5;
+static const double much_slower = 1.25, newest_share = 0.5, share_for_trials = 0.01;
 
-static bool is_slowed_down(const struct pace *p)
+static bool is_in_doubt(const struct pace *p)
 {
-    return p->usual > 0 && p->shared > much_slower * p->usual;
+    return p->is_alone || !p->was_tried || p->shared > much_slower * p->usual;
 }
 
 bool pace_alone(struct pace *p)
 {
-    p->since_trial++;
-    if (p->is_alone ? p->since_trial > TRY_SHARED_AFTER
-                    : is_slowed_down(p) && p->since_trial > TRY_ALONE_AFTER) {
-        p->since_trial = 0;
-        return !p->is_alone;
-    }
-    return p->is_alone;
+    bool is_due = p->n_since_trial >= LESSONS_BETWEEN_TRIALS && p->cost < share_for_trials * p->since_trial;
+    if (!is_in_doubt(p) || !is_due)
+        return p->is_alone;
+    p->n_since_trial = 0;
+    p->since_trial = 0;
+    p->was_tried = true;
+    return !p->is_alone;
 }
 
 static double smooth(double old, double new)
@@ -26,20 +26,34 @@ static double smooth(double old, double new)
     return old > 0 ? old + newest_share * (new - old) : new;
 }
 
+static void note_habit(struct pace *p, double seconds)
+{
+    double *time = p->is_alone ? &p->alone : &p->shared;
+    *time = smooth(*time, seconds);
+    p->n_since_trial++;
+    p->since_trial += seconds;
+    if (!p->is_alone && (p->usual == 0 || seconds < p->usual))
+        p->usual = seconds;
+}
+
+static void note_trial(struct pace *p, double seconds)
+{
+    double habit = p->is_alone ? p->alone : p->shared;
+    if (seconds < habit) {
+        p->is_alone = !p->is_alone;
+        *(p->is_alone ? &p->alone : &p->shared) = seconds;
+        p->cost = 0;
+        return;
+    }
+    p->cost = seconds - habit;
+    if (!p->is_alone)
+        p->usual = p->shared; /* this is how fast sharing is now */
+}
+
 void pace_note(struct pace *p, bool was_alone, double seconds)
 {
-    if (was_alone == p->is_alone) {
-        double *time = was_alone ? &p->alone : &p->shared;
-        *time = smooth(*time, seconds);
-        if (!was_alone && (p->usual == 0 || seconds < p->usual))
-            p->usual = seconds;
-    } else if (was_alone && seconds < p->shared) {
-        p->is_alone = true;
-        p->alone = seconds;
-    } else if (was_alone) {
-        p->usual = p->shared / much_slower; /* this is how fast sharing is now: no more trials for a while */
-    } else if (seconds < p->alone) {
-        p->is_alone = false;
-        p->shared = seconds;
-    }
+    if (was_alone == p->is_alone)
+        note_habit(p, seconds);
+    else
+        note_trial(p, seconds);
 }

@@ -4,8 +4,10 @@
  * the middle of a piece, all others wait for it, and one worker alone may be faster. The choice goes by the
  * time that lessons took; it changes no number, since a lesson gives the same bits either way.
  *
- *   shared --(slower than it was, and a lesson alone was faster)--> alone
- *   alone  --(a shared lesson, tried now and then, was faster)----> shared
+ *   shared --(a lesson alone was faster: tried at the start and when sharing is slower than it was)--> alone
+ *   alone  --(a shared lesson was faster: tried now and then)----------------------------------------> shared
+ *
+ * A trial that fails has cost something; the next one waits until that is one percent of the time since.
  */
 #ifndef VECHE_ENGINE_DNNL_PACE_H
 #define VECHE_ENGINE_DNNL_PACE_H
@@ -15,8 +17,10 @@
 struct pace {             /* begins as { 0 } */
     double usual;         /* seconds of a shared lesson when all was well; 0: none yet */
     double shared, alone; /* seconds of late, smoothed; 0: not known                   */
-    bool is_alone;
-    int since_trial; /* lessons since the other way was tried */
+    bool is_alone, was_tried;
+    int n_since_trial;  /* lessons since the other way was tried */
+    double since_trial; /* and their seconds                     */
+    double cost;        /* seconds that the last trial lost      */
 };
 
 /* How the next lesson should be run. */
