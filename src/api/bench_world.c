@@ -39,7 +39,7 @@ static fault print(const struct veche_run *r, double seconds, char **json)
 {
     struct tape_times t = local_times(r->world);
     uint64_t messages = 0;
-    for (size_t i = 0; i < r->n_agents; i++)
+    for (size_t i = 0; i < r->stage.n_members; i++)
         messages += local_counts(r->world, i).messages;
     double engine = t.learn_s + t.update_s, world = seconds - engine;
     json_t *object = json_pack(

@@ -21,7 +21,13 @@ static fault blend_mean(struct veche_run *r)
     static const enum row rows[] = {ROW_PARAMS, ROW_STATS};
     for (size_t i = 0; !f && n && i < 2; i++)
         if (row_size(&r->engine->setup, rows[i])) {
-            struct blend b = {rows[i], local_mean_row(r->n_agents), NO_ROW, from, weights, n};
+            struct blend b = {.row = rows[i],
+                              .into = local_mean_row(r->stage.n_members),
+                              .also = NO_ROW,
+                              .end = TO_END,
+                              .from = from,
+                              .weights = weights,
+                              .n = n};
             f = r->engine->ops->mix(r->engine, &b, 1);
         }
     free(from);
@@ -39,7 +45,7 @@ static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
     double squares = 0, length = 0;
     TRY(block_open(2 * n * sizeof(float), &memory));
     float *mean = memory.bytes, *row = mean + n;
-    fault f = r->engine->ops->read(r->engine, ROW_PARAMS, local_mean_row(r->n_agents), mean);
+    fault f = r->engine->ops->read(r->engine, ROW_PARAMS, local_mean_row(r->stage.n_members), mean);
     for (size_t j = 0; j < n; j++)
         length += (double)mean[j] * mean[j];
     for (size_t i = 0; !f && i < r->n_agents; i++) {
@@ -106,8 +112,8 @@ static fault examine_all(struct veche_run *r)
     if (!exams)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++)
-        exams[i] = (struct exam){.replica = i,
-                                 .n = r->dataset->test.n}; /* the mean's row comes right after the last */
+        exams[i] = (struct exam){.replica = i < r->n_agents ? i : local_mean_row(r->stage.n_members),
+                                 .n = r->dataset->test.n};
     fault f = several ? blend_mean(r) : OK;
     if (!f)
         f = r->engine->ops->examine(r->engine, exams, n);
@@ -168,12 +174,12 @@ static fault hash_parameters(const struct veche_run *r, char hex[SHA256_HEX])
 static void add_up(const struct veche_run *r, struct summary *s)
 {
     double waiting = 0, stale = 0, steps = 0, now = local_now_s(r->world);
-    for (size_t i = 0; i < r->n_agents; i++) {
+    for (size_t i = 0; i < r->stage.n_members; i++) {
         struct link_counts c = local_counts(r->world, i);
         const struct staleness *st = &r->agents[i].staleness;
         s->bytes += c.bytes;
         s->messages += c.messages;
-        waiting += c.waiting_s;
+        waiting += i < r->n_agents ? c.waiting_s : 0;
         stale += (double)st->sum;
         steps += (double)st->n;
         s->staleness_max = (double)st->most > s->staleness_max ? (double)st->most : s->staleness_max;

@@ -55,7 +55,8 @@ static void list_by_name(struct veche_run *r, struct inventory *v, const char *h
 
 static void list_flat(struct veche_run *r, struct inventory *v, enum row row, size_t replica, float *floats)
 {
-    static const char *const names[N_ROWS] = {"params", "gradient", "statistics", "slot0", "slot1"};
+    static const char *const names[N_ROWS] = {"params", "gradient", "statistics", "slot0",
+                                              "slot1",  "keep0",    "keep1"};
     struct named_floats *t = &v->tensors[v->n_tensors++];
     t->name = arena_printf(&r->arena, "row%zu.%s", replica, names[row]);
     t->n_dims = 1;
@@ -70,7 +71,7 @@ static void list_row(struct veche_run *r, struct inventory *v, enum row row, siz
     v->pieces[v->n_pieces++] = (struct piece){row, replica, floats};
     v->next += row_size(&r->engine->setup, row);
     snprintf(head, sizeof head, "agent%zu.", replica);
-    if (replica < r->n_agents && row != ROW_GRADS)
+    if (replica < r->n_agents && row != ROW_GRADS && row < ROW_KEEP0)
         list_by_name(r, v, head, row, floats);
     else
         list_flat(r, v, row, replica, floats);
@@ -263,7 +264,7 @@ fault session_save_model(struct veche_run *r)
     fault f = list_needed(r, &v, needed, n_rows);
     free(needed);
     TRY(f);
-    size_t source = r->n_agents > 1 ? local_mean_row(r->n_agents) : 0;
+    size_t source = r->n_agents > 1 ? local_mean_row(r->stage.n_members) : 0;
     for (size_t i = 0; i < v.n_pieces; i++)
         TRY(r->engine->ops->read(r->engine, v.pieces[i].row, source, v.pieces[i].floats));
     for (size_t i = 0; i < v.n_tensors; i++)

@@ -58,13 +58,14 @@ static fault open_topology(struct veche_run *r)
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t agents = (size_t)e->agents;
+    size_t members = (size_t)e->members;
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
         .test = &r->dataset->test,
-        .n_replicas = agents,
-        .n_spare = local_spare_rows(agents, r->topology ? r->topology->n_edges : 0),
+        .n_replicas = members,
+        .n_keep = strategy_row(e)->n_keep,
+        .n_spare = local_spare_rows(members, r->topology ? r->topology->n_edges : 0),
         .batch = (size_t)e->data.batch,
         .precision = (enum precision)e->engine.precision,
         .threads = (int)e->engine.threads,
@@ -84,7 +85,7 @@ static fault start_replicas(struct veche_run *r)
     float *params = start.bytes, *stats = params + g->size;
     graph_init(g, (uint64_t)r->experiment->train.seed, params, stats);
     fault f = OK;
-    for (size_t i = 0; !f && i < r->n_agents; i++) {
+    for (size_t i = 0; !f && i < r->stage.n_members; i++) {
         f = r->engine->ops->write(r->engine, ROW_PARAMS, i, params);
         if (!f && g->stats_size)
             f = r->engine->ops->write(r->engine, ROW_STATS, i, stats);
@@ -106,13 +107,15 @@ static size_t longest_share(const struct split *s)
 static fault open_agents(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t agents = (size_t)e->agents;
-    r->agents = calloc(agents, sizeof *r->agents);
+    size_t agents = (size_t)e->agents, members = (size_t)e->members;
+    r->agents = calloc(members, sizeof *r->agents);
     r->scores = calloc(agents, sizeof *r->scores);
-    r->speeds = calloc(agents, sizeof *r->speeds);
+    r->speeds = calloc(members, sizeof *r->speeds);
     if (!r->agents || !r->scores || !r->speeds)
         return OUT_OF_MEMORY;
     machine_speeds(&e->machines, (uint64_t)e->train.seed, agents, r->speeds);
+    for (size_t i = agents; i < members; i++)
+        r->speeds[i] = 1;
     TRY(split_make(&e->data, &r->dataset->train, agents, r->speeds, (uint64_t)e->train.seed, &r->split));
     double per_epoch = (double)longest_share(&r->split) / (double)e->data.batch;
     r->stage = (struct stage){
@@ -121,6 +124,7 @@ static fault open_agents(struct veche_run *r)
         .weights = &r->weights,
         .seed = (uint64_t)e->train.seed,
         .n_agents = agents,
+        .n_members = members,
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
@@ -128,10 +132,10 @@ static fault open_agents(struct veche_run *r)
     };
     if (strategy_row(e)->open)
         TRY(strategy_row(e)->open(&r->stage));
-    for (; r->n_agents < agents; r->n_agents++) {
-        const size_t *first = r->split.first + r->n_agents;
-        TRY(agent_init(&r->agents[r->n_agents], &r->stage, r->n_agents, r->split.samples + first[0],
-                       first[1] - first[0]));
+    r->n_agents = agents;
+    for (size_t i = 0; i < members; i++) {
+        const size_t *first = r->split.first + (i < agents ? i : agents - 1);
+        TRY(agent_init(&r->agents[i], &r->stage, i, r->split.samples + first[0], first[1] - first[0]));
     }
     return OK;
 }
@@ -185,7 +189,7 @@ void session_close(struct veche_run *r)
     local_close(r->world);
     if (strategy_row(r->experiment)->close)
         strategy_row(r->experiment)->close(&r->stage);
-    for (size_t i = 0; i < r->n_agents; i++)
+    for (size_t i = 0; r->agents && i < r->stage.n_members; i++)
         agent_release(&r->agents[i]);
     engine_close(r->engine);
     graph_free(r->graph);

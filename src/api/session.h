@@ -29,7 +29,7 @@ struct veche_run {
     struct run_folder folder;
     struct stage stage;
     struct agent *agents;
-    size_t n_agents; /* agents that were initialised */
+    size_t n_agents; /* that learn; stage.n_members of them in all */
     struct local *world;
     double *speeds;
     struct score *scores; /* of the last evaluation, one per agent */

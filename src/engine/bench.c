@@ -60,7 +60,7 @@ static fault make_lessons(struct bench *b)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++) {
         b->lessons[i] = (struct lesson){.replica = i, .picks = b->picks + i * batch, .seed = i};
-        b->updates[i] = (struct update){.replica = i, .lr = 1e-4};
+        b->updates[i] = (struct update){.replica = i, .lr = 1e-4, .end = TO_END};
     }
     return OK;
 }

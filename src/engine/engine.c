@@ -60,6 +60,10 @@ size_t row_size(const struct engine_setup *setup, enum row row)
         return n_slots > 0 ? setup->graph->size : 0;
     case ROW_SLOT1:
         return n_slots > 1 ? setup->graph->size : 0;
+    case ROW_KEEP0:
+        return setup->n_keep > 0 ? setup->graph->size : 0;
+    case ROW_KEEP1:
+        return setup->n_keep > 1 ? setup->graph->size : 0;
     case N_ROWS:
         break;
     }

@@ -1,7 +1,8 @@
 /* engine.h - where numbers are computed: a planned graph and lessons in, gradients and losses out.
  *
- * An engine holds `n_replicas` copies of one network, each a row of four matrices: parameters and gradients
- * [replicas x graph->size], running statistics [replicas x graph->stats_size], and the optimiser's slots. It does not
+ * An engine holds `n_replicas` copies of one network, each a row of several matrices: parameters and gradients
+ * [replicas x graph->size], running statistics [replicas x graph->stats_size], the optimiser's slots, and what a
+ * strategy keeps. It does not
  * know who the agents are: a lesson names a replica. Lessons handed over together run side by side.
  *
  * The same lesson on the same row gives the same bits, whatever else runs beside it and on however many threads.
@@ -22,7 +23,8 @@ struct engine_setup {
     const struct graph *graph;          /* borrowed for the engine's life */
     const struct samples *train, *test; /* borrowed for the engine's life */
     size_t n_replicas;
-    size_t n_spare; /* more rows of parameters, statistics and slots, after the replicas': room for copies under way */
+    size_t n_spare; /* more rows of everything after the replicas': room for copies under way */
+    size_t n_keep;  /* spans as long as the parameters that a strategy keeps: 0, 1 or 2 */
     size_t batch; /* picks in every lesson */
     enum precision precision;
     int threads; /* 0: one for each core */
@@ -48,23 +50,30 @@ struct exam {
     size_t hits; /* out */
 };
 
-/* One replica takes one optimiser step with its gradient row. */
+/* As the end of a span of floats: the end of the row. */
+#define TO_END ((size_t)-1)
+
+/* One replica takes one optimiser step with its gradient row, or with the floats [first, end) of it. */
 struct update {
     size_t replica;
     double lr;
     uint64_t t; /* this replica's steps so far, this one included: from 1 */
+    size_t first, end;
 };
 
-enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, N_ROWS };
+enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, ROW_KEEP0, ROW_KEEP1, N_ROWS };
 
-/* One row becomes a weighted sum of rows of the same matrix: into = sum of weights[i] * from[i], element by element
- * and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows. No blend of a call may read
- * or write a row that another one writes; a blend may read the rows it writes. */
+/* The floats [first, end) of one row become a weighted sum: into = sum of weights[i] * from[i], element by element
+ * and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows, of this matrix or of those
+ * that `from_rows` names, as long as rows are equally long. No blend of a call may read or write a row that another
+ * one writes; a blend may read the rows it writes. */
 #define NO_ROW ((size_t)-1)
 struct blend {
     enum row row;
     size_t into, also;
+    size_t first, end;
     const size_t *from;
+    const enum row *from_rows; /* NULL: all of `row` */
     const float *weights;
     size_t n;
 };

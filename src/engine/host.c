@@ -25,10 +25,9 @@ static fault check_samples(const struct samples *s, const struct graph *g)
     return OK;
 }
 
-/* Rows of a matrix: gradients are never copied, so they have no spare ones. */
-static size_t rows_of(const struct engine_setup *s, enum row row)
+static size_t n_rows_of(const struct engine_setup *s)
 {
-    return s->n_replicas + (row == ROW_GRADS ? 0 : s->n_spare);
+    return s->n_replicas + s->n_spare;
 }
 
 static fault open_rows(struct host *h)
@@ -37,13 +36,13 @@ static fault open_rows(struct host *h)
     size_t n_floats = 0;
     for (int row = 0; row < N_ROWS; row++) {
         h->stride[row] = round_up(row_size(s, (enum row)row), ROW_ALIGN);
-        n_floats += h->stride[row] * rows_of(s, (enum row)row);
+        n_floats += h->stride[row] * n_rows_of(s);
     }
     TRY(block_open(n_floats * sizeof(float), &h->memory));
     float *at = h->memory.bytes;
     for (int row = 0; row < N_ROWS; row++) {
         h->rows[row] = at;
-        at += h->stride[row] * rows_of(s, (enum row)row);
+        at += h->stride[row] * n_rows_of(s);
     }
     return OK;
 }
@@ -88,6 +87,25 @@ void host_release(struct host *h)
     block_close(&h->memory);
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static void run(struct host *h, size_t n, pool_task *task, void *ctx)
+{
+    if (!h->alone)
+        pool_run(h->pool, n, task, ctx);
+    else
+        for (size_t i = 0; i < n; i++)
+            task(ctx, i, 0);
+}
+
 struct update_job {
     const struct host *host;
     const struct update *updates;
@@ -101,13 +119,15 @@ static void update_slice(void *ctx, size_t piece, int worker)
     const struct host *h = job->host;
     const struct optim_settings *o = h->engine.setup.optim;
     const struct update *u = &job->updates[piece / job->slices];
-    size_t first = piece % job->slices * SLICE, size = h->engine.setup.graph->size;
-    size_t n = size - first < SLICE ? size - first : SLICE;
+    size_t size = h->engine.setup.graph->size, slice = piece % job->slices * SLICE;
+    size_t first = larger(slice, u->first), end = smaller(slice + SLICE, smaller(u->end, size));
+    if (first >= end)
+        return;
     float *slot[OPTIM_SLOTS];
     for (int i = 0; i < OPTIM_SLOTS; i++)
         slot[i] =
             h->stride[ROW_SLOT0 + i] ? host_row(h, (enum row)(ROW_SLOT0 + i), u->replica) + first : NULL;
-    optim_row(o)->step(o->kind.settings, u->lr, u->t, n, host_row(h, ROW_PARAMS, u->replica) + first,
+    optim_row(o)->step(o->kind.settings, u->lr, u->t, end - first, host_row(h, ROW_PARAMS, u->replica) + first,
                        host_row(h, ROW_GRADS, u->replica) + first, slot);
 }
 
@@ -117,7 +137,7 @@ fault host_update(struct engine *e, const struct update *updates, size_t n)
     if (!e->setup.optim)
         return FAIL(FAULT_USAGE, "this engine was opened without an optimiser and takes no steps");
     struct update_job job = {h, updates, (e->setup.graph->size + SLICE - 1) / SLICE};
-    pool_run(h->pool, n * job.slices, update_slice, &job);
+    run(h, n * job.slices, update_slice, &job);
     return OK;
 }
 
@@ -125,17 +145,28 @@ struct mix_job {
     const struct host *host;
     const struct blend *blends;
     size_t n;
+    size_t first_tile;
 };
+
+static size_t blend_end(const struct host *h, const struct blend *b)
+{
+    return smaller(b->end, h->stride[b->row]);
+}
+
+static const float *term_row(const struct host *h, const struct blend *b, size_t term)
+{
+    return host_row(h, b->from_rows ? b->from_rows[term] : b->row, b->from[term]);
+}
 
 static void blend_tile(const struct host *h, const struct blend *b, size_t first, size_t n)
 {
     float sum[TILE];
-    const float *x = host_row(h, b->row, b->from[0]) + first;
+    const float *x = term_row(h, b, 0) + first;
     for (size_t i = 0; i < n; i++)
         sum[i] = b->weights[0] * x[i];
     for (size_t t = 1; t < b->n; t++) {
         float w = b->weights[t];
-        x = host_row(h, b->row, b->from[t]) + first;
+        x = term_row(h, b, t) + first;
         for (size_t i = 0; i < n; i++)
             sum[i] += w * x[i];
     }
@@ -149,36 +180,39 @@ static void mix_tile(void *ctx, size_t piece, int worker)
 {
     (void)worker;
     const struct mix_job *job = ctx;
-    size_t first = piece * TILE;
+    size_t tile = (job->first_tile + piece) * TILE;
     for (size_t i = 0; i < job->n; i++) {
-        size_t size = job->host->stride[job->blends[i].row];
-        if (first < size)
-            blend_tile(job->host, &job->blends[i], first, size - first < TILE ? size - first : TILE);
+        const struct blend *b = &job->blends[i];
+        size_t first = larger(tile, b->first), end = smaller(tile + TILE, blend_end(job->host, b));
+        if (first < end)
+            blend_tile(job->host, b, first, end - first);
     }
 }
 
 fault host_mix(struct engine *e, const struct blend *blends, size_t n)
 {
     struct host *h = (struct host *)e;
-    struct mix_job job = {h, blends, n};
-    size_t longest = 0;
-    for (size_t i = 0; i < n; i++)
-        if (h->stride[blends[i].row] > longest)
-            longest = h->stride[blends[i].row];
-    pool_run(h->pool, (longest + TILE - 1) / TILE, mix_tile, &job);
+    size_t first = TO_END, end = 0;
+    for (size_t i = 0; i < n; i++) {
+        first = smaller(first, blends[i].first);
+        end = larger(end, blend_end(h, &blends[i]));
+    }
+    struct mix_job job = {h, blends, n, first / TILE};
+    if (first < end)
+        run(h, (end + TILE - 1) / TILE - job.first_tile, mix_tile, &job);
     return OK;
 }
 
 fault host_read(struct engine *e, enum row row, size_t replica, float *floats)
 {
-    assert(replica < rows_of(&e->setup, row));
+    assert(replica < n_rows_of(&e->setup));
     memcpy(floats, host_row((struct host *)e, row, replica), row_size(&e->setup, row) * sizeof *floats);
     return OK;
 }
 
 fault host_write(struct engine *e, enum row row, size_t replica, const float *floats)
 {
-    assert(replica < rows_of(&e->setup, row));
+    assert(replica < n_rows_of(&e->setup));
     memcpy(host_row((struct host *)e, row, replica), floats, row_size(&e->setup, row) * sizeof *floats);
     return OK;
 }

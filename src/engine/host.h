@@ -10,8 +10,9 @@
 struct host {
     struct engine engine;   /* first: a struct host * is a struct engine * */
     struct pool *pool;      /* owned */
+    bool alone;             /* steps and mixes by the caller alone: somebody else is on the other cores */
     struct block memory;    /* owned: all rows */
-    float *rows[N_ROWS];    /* [replicas + spare][stride[row]]; gradients of replicas only */
+    float *rows[N_ROWS];    /* [replicas + spare][stride[row]] */
     size_t stride[N_ROWS];  /* floats; a multiple of 16 */
 };
 

@@ -57,8 +57,8 @@ fault decode_model(const struct decoder *d, const struct node *node, struct mode
  * the number of agents. */
 fault decode_topology(const struct decoder *d, struct topology_settings *out);
 fault decode_machines(const struct decoder *d, int64_t agents, struct machine_settings *out);
-fault decode_network(const struct decoder *d, int64_t agents, struct network_settings *out);
-fault decode_events(const struct decoder *d, int64_t agents, struct event_settings *out);
+fault decode_network(const struct decoder *d, int64_t agents, int64_t members, struct network_settings *out);
+fault decode_events(const struct decoder *d, int64_t members, struct event_settings *out);
 
 /* Agents named by number (roll.c): each is there, and none is called twice in one call. */
 struct roll {

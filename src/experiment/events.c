@@ -81,7 +81,7 @@ static fault decode_event(const struct decoder *d, struct roll *roll, const stru
     }
 }
 
-fault decode_events(const struct decoder *d, int64_t agents, struct event_settings *out)
+fault decode_events(const struct decoder *d, int64_t members, struct event_settings *out)
 {
     const struct node *node = node_find(d->top, "events");
     if (!node)
@@ -92,7 +92,7 @@ fault decode_events(const struct decoder *d, int64_t agents, struct event_settin
     struct event *events = ARENA_NEW(d->arena, struct event, node->n + 1);
     if (!events)
         return OUT_OF_MEMORY;
-    TRY(roll_init(&roll, d, agents));
+    TRY(roll_init(&roll, d, members));
     for (const struct node *item = node->first; item; item = item->next) {
         if (node_find(item, "random"))
             TRY(decode_random(d, item, out));

@@ -117,8 +117,10 @@ static fault decode_experiment(const struct decoder *d, struct experiment *e)
     TRY(decode_train(d, &e->train));
     TRY(decode_choice(d, node_find(top, "engine"), KIND_ENGINE, "auto", engine, &e->engine.kind));
     TRY(decode_machines(d, e->agents, &e->machines));
-    TRY(decode_network(d, e->agents, &e->network));
-    return decode_events(d, e->agents, &e->events);
+    e->members =
+        e->agents + (e->strategy.kind->helpers ? e->strategy.kind->helpers(e->strategy.settings) : 0);
+    TRY(decode_network(d, e->agents, e->members, &e->network));
+    return decode_events(d, e->members, &e->events);
 }
 
 static fault parse_into(const char *text, size_t n_bytes, const char *const *overrides, size_t n_overrides,

@@ -145,7 +145,8 @@ struct experiment {
     struct data_settings data;
     struct model_settings model;
     struct optim_settings optim;
-    int64_t agents; /* at most 100000 */
+    int64_t agents;  /* that learn; at most 100000 */
+    int64_t members; /* with those that help: numbered after them */
     struct topology_settings topology;
     struct choice strategy, world;
     struct train_settings train;

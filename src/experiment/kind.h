@@ -7,6 +7,8 @@
 #ifndef VECHE_EXPERIMENT_KIND_H
 #define VECHE_EXPERIMENT_KIND_H
 
+#include <stdint.h>
+
 #include "base/field.h"
 #include "experiment/tree.h"
 
@@ -19,6 +21,8 @@ struct kind {
     const void *row;     /* the owning room's own row: functions, numbers                           */
     const char *missing; /* NULL, or why it cannot be used in this build: "built without oneDNN"    */
     const char *pattern; /* names with a tail, "mlp:N-N-...": the part up to the colon is `name`    */
+    /* A strategy: agents it needs beside those that learn (servers); NULL: none. */
+    int64_t (*helpers)(const void *settings);
     bool holds_layers;   /* a layer made of layers, `residual: [conv: {...}, relu]`; with settings of its own:
                             `residual: {setting: ..., layers: [...]}` */
 };

@@ -36,14 +36,15 @@ static void wire_finish(struct wire *w)
     w->bytes_per_s = w->bandwidth_mbps * (1e6 / 8);
 }
 
-static fault decode_sites(const struct decoder *d, const struct node *node, int64_t agents,
+/* Agents that learn must each have a site; those that help are at the first one where nothing else is said. */
+static fault decode_sites(const struct decoder *d, const struct node *node, int64_t agents, int64_t members,
                           struct network_settings *out)
 {
     struct roll roll;
-    uint32_t *site_of = ARENA_NEW(d->arena, uint32_t, agents);
+    uint32_t *site_of = ARENA_NEW(d->arena, uint32_t, members);
     if (!site_of)
         return OUT_OF_MEMORY;
-    TRY(roll_init(&roll, d, agents));
+    TRY(roll_init(&roll, d, members));
     TRY(roll_groups(&roll, node, &out->sites));
     for (int64_t i = 0; i < agents; i++)
         if (roll.called[i] != roll.call)
@@ -103,7 +104,7 @@ static fault decode_link(const struct decoder *d, struct roll *roll, const struc
     return OK;
 }
 
-static fault decode_links(const struct decoder *d, const struct node *node, int64_t agents,
+static fault decode_links(const struct decoder *d, const struct node *node, int64_t members,
                           struct network_settings *out)
 {
     if (node->kind != NODE_LIST)
@@ -113,7 +114,7 @@ static fault decode_links(const struct decoder *d, const struct node *node, int6
     struct wire_between *plain = ARENA_NEW(d->arena, struct wire_between, node->n + 1);
     if (!links || !plain)
         return OUT_OF_MEMORY;
-    TRY(roll_init(&roll, d, agents));
+    TRY(roll_init(&roll, d, members));
     size_t n = 0;
     for (const struct node *item = node->first; item; item = item->next, n++) {
         links[n] = (struct found_link){.node = item, .index = n};
@@ -131,7 +132,7 @@ static fault decode_links(const struct decoder *d, const struct node *node, int6
     return OK;
 }
 
-fault decode_network(const struct decoder *d, int64_t agents, struct network_settings *out)
+fault decode_network(const struct decoder *d, int64_t agents, int64_t members, struct network_settings *out)
 {
     static const char *const others[] = {"sites", "across", "links", NULL};
     const struct node *node = node_find(d->top, "network");
@@ -144,9 +145,9 @@ fault decode_network(const struct decoder *d, int64_t agents, struct network_set
     out->written = true;
     const struct node *sites = node_find(node, "sites"), *links = node_find(node, "links");
     if (sites)
-        TRY(decode_sites(d, sites, agents, out));
+        TRY(decode_sites(d, sites, agents, members, out));
     TRY(decode_across(d, node_find(node, "across"), out));
-    return links ? decode_links(d, links, agents, out) : OK;
+    return links ? decode_links(d, links, members, out) : OK;
 }
 
 static int compare_wires(const void *x, const void *y)

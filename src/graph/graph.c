@@ -107,13 +107,34 @@ static double op_flops(const struct graph *g, const struct op *op)
     return 2 * (double)g->params[op->weight].size * (double)out.h * (double)out.w;
 }
 
+static double backward_flops(const struct graph *g, const struct op *op)
+{
+    return (g->tensors[op->in[0]].learns ? 2 : 1) * op_flops(g, op);
+}
+
 static void count_flops(struct graph *g)
 {
     for (size_t i = 0; i < g->n_ops; i++) {
-        double n = op_flops(g, &g->ops[i]);
-        g->flops_forward += n;
-        g->flops_learn += g->tensors[g->ops[i].in[0]].learns ? 3 * n : 2 * n;
+        g->flops_forward += op_flops(g, &g->ops[i]);
+        g->flops_learn += op_flops(g, &g->ops[i]) + backward_flops(g, &g->ops[i]);
     }
+}
+
+static bool owns_floats_from(const struct graph *g, int param, size_t first)
+{
+    return param >= 0 && g->params[param].offset + g->params[param].size > first;
+}
+
+double graph_work_until(const struct graph *g, size_t first)
+{
+    size_t lowest = 0;
+    while (lowest < g->n_ops && !owns_floats_from(g, g->ops[lowest].weight, first) &&
+           !owns_floats_from(g, g->ops[lowest].bias, first))
+        lowest++;
+    double done = g->flops_forward;
+    for (size_t i = lowest; i < g->n_ops; i++)
+        done += backward_flops(g, &g->ops[i]);
+    return g->flops_learn > 0 ? done / g->flops_learn : 1;
 }
 
 fault graph_finish(struct graph *g)

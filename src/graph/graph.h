@@ -125,6 +125,10 @@ void graph_init(const struct graph *g, uint64_t seed, float *params, float *stat
 /* One line a layer: name, kind, settings, output shape, parameters; for `veche check`. Caller frees. */
 fault graph_describe(const struct graph *g, char **out);
 
+/* The share of a lesson's work that is done when the gradients of the floats [first, ...) are ready: the forward pass,
+ * and the backward pass down to the op that owns `first`. */
+double graph_work_until(const struct graph *g, size_t first);
+
 extern const struct kinds model_kinds; /* logistic, mlp:..., lenet, fashion-cnn, resnet20 ... resnet110 */
 extern const struct kinds layer_kinds; /* conv, batchnorm, linear, ..., residual                       */
 

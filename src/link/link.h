@@ -1,6 +1,6 @@
 /* link.h - one agent's end of its world: what strategies may ask for, and what each world must give.
  *
- * The verbs that take time (learn, receive, average, adopt, sleep) block the agent that calls them and nobody
+ * The verbs that take time (await, receive, average, adopt, sleep) block the agent that calls them and nobody
  * else. A message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a
  * peer known to be gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT, one's own machine going
  * down FAULT_CRASH: that one is passed up by everyone, and ends the agent's program until the machine
@@ -25,12 +25,35 @@ struct link;
 typedef unsigned row_set;
 #define ROWS_PARAMS (1u << ROW_PARAMS)
 #define ROWS_STATS  (1u << ROW_STATS)
+#define ROWS_GRADS  (1u << ROW_GRADS)
 #define ROWS_SLOTS  (1u << ROW_SLOT0 | 1u << ROW_SLOT1)
+#define ROWS_KEPT   (1u << ROW_KEEP0 | 1u << ROW_KEEP1)
 
-/* Rows received from a peer and not yet mixed or let go. */
-struct parcel {
-    void *rows; /* the world's */
+/* The floats [first, end) of each of these rows; up to TO_END: to the ends of the rows. */
+struct span {
+    row_set rows;
+    size_t first, end;
 };
+
+static inline struct span whole(row_set rows)
+{
+    return (struct span){rows, 0, TO_END};
+}
+
+/* Spans received from a peer and not yet let go. */
+struct parcel {
+    void *rows; /* the world's; NULL: nothing */
+};
+
+/* A part of a weighted sum: of a row of mine, or as it came in a parcel. */
+struct term {
+    double weight;
+    enum row row;
+    const struct parcel *parcel; /* NULL: mine */
+};
+
+/* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << 32 | number of the message. */
+#define TAG_GROUP (1ull << 63)
 
 struct link_ops {
     const char *name; /* as written after `world:` */
@@ -38,20 +61,23 @@ struct link_ops {
     double (*now_s)(const struct link *l);
     fault (*sleep)(struct link *l, double seconds);
 
-    /* A lesson on my next batch (number `lesson`, from 0) in round k; my gradient is ready when this returns.
-     */
+    /* Begins a lesson on my next batch (number `lesson`, from 0); returns at once. */
     fault (*learn)(struct link *l, uint64_t lesson);
-    /* A step of my optimiser with my gradient; takes no time. t counts my steps, from 1. */
-    fault (*update)(struct link *l, double lr, uint64_t t);
+    /* Waits until the floats [first, ...) of my gradient are ready; 0: the lesson is over. The gradient becomes
+     * ready from its end to its beginning, as the backward pass goes. */
+    fault (*await)(struct link *l, size_t first);
+    /* A step of my optimiser with the floats [first, end) of my gradient; takes no time. t counts my steps,
+     * from 1. */
+    fault (*update)(struct link *l, size_t first, size_t end, double lr, uint64_t t);
 
-    /* My rows as they are now, to a peer; returns at once. FAULT_PEER when it is known to be gone. */
-    fault (*send_rows)(struct link *l, size_t to, uint64_t tag, row_set rows);
-    /* Waits for rows from a peer under this tag. */
-    fault (*recv_rows)(struct link *l, size_t from, uint64_t tag, struct parcel *out);
+    /* Of my rows, as they are now, to a peer; returns at once. FAULT_PEER when it is known to be gone. */
+    fault (*send_rows)(struct link *l, size_t to, uint64_t tag, struct span span);
+    /* Waits for a span under this tag, from one peer or ANYONE; `sender` may be NULL. */
+    fault (*recv_rows)(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
     void (*drop)(struct link *l, struct parcel *p);
-    /* mine = self * mine + sum of weights[i] * parcels[i], in this order, row by row; lets the parcels go. */
-    fault (*mix)(struct link *l, row_set rows, double self, struct parcel *parcels, const double *weights,
-                 size_t n);
+    /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes no time. Every
+     * parcel must hold these floats of the row it is asked for. Parcels are kept. */
+    fault (*mix)(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n);
 
     /* Bytes to a peer: borrowed only until send returns. */
     fault (*send)(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
@@ -66,6 +92,11 @@ struct link_ops {
 
     /* Lets go of messages that arrived for tags below this one. */
     void (*forget)(struct link *l, uint64_t tag);
+    /* Tells everyone who can be reached that nothing more will come under tags of groups below this one, and why:
+     * whoever waits for such a message, or will, gets FAULT_PEER with this text at once. */
+    void (*dissolve)(struct link *l, uint64_t below, const char *why);
+    /* The tag below which tags of groups are dissolved, as far as I have heard. */
+    uint64_t (*dissolved)(const struct link *l);
     /* The peer is alive, can be reached from here, and takes part in round k. */
     bool (*takes_part)(const struct link *l, size_t peer, uint64_t k);
     /* Times my parameters were written since my last lesson was asked for. */
@@ -78,7 +109,7 @@ struct link_ops {
 
 struct link {
     const struct link_ops *ops;
-    size_t self, n_agents;
+    size_t self, n_members; /* agents that learn, and after them those that help */
     struct link_counts {
         uint64_t bytes, messages; /* sent by me, those that were lost included */
         uint64_t lost;            /* of these: to a peer that was gone or cut off, or no longer waited for */

@@ -34,7 +34,7 @@ static fault average_with_one(struct agent *a, const struct adpsgd *s)
             agent_meets(a, peer);
             return OK;
         }
-        if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
+        if (!is_about_peers(f))
             return f;
         agent_misses(a, peer, "partner", fault_text(f));
         fault_drop(f);

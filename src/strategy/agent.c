@@ -9,6 +9,9 @@ static void free_room(struct agent *a)
     free(a->parcels);
     free(a->shares);
     free(a->missed);
+    a->parcels = NULL;
+    a->shares = NULL;
+    a->missed = NULL;
 }
 
 fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share)
@@ -16,11 +19,12 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     const struct experiment *e = stage->experiment;
     *a = (struct agent){.index = index, .stage = stage, .settings = e->strategy.settings};
     size_t degree = agent_degree(a);
-    a->parcels = calloc(degree + 1, sizeof *a->parcels);
-    a->shares = calloc(degree + 1, sizeof *a->shares);
+    a->parcel_room = 1 + (strategy_row(e)->hears_everyone ? stage->n_members : degree);
+    a->parcels = calloc(a->parcel_room, sizeof *a->parcels);
+    a->shares = calloc(a->parcel_room, sizeof *a->shares);
     a->missed = calloc(degree + 1, sizeof *a->missed);
     fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
-    if (!f)
+    if (!f && !agent_helps(a))
         f = feed_init(&a->feed, &e->data, stage->seed, (uint32_t)index, share, n_share);
     if (f)
         free_room(a);
@@ -44,12 +48,25 @@ bool agent_goes_on(struct agent *a)
     return true;
 }
 
+fault agent_begin(struct agent *a)
+{
+    return a->link->ops->learn(a->link, a->lessons);
+}
+
+fault agent_await(struct agent *a, size_t first)
+{
+    TRY(a->link->ops->await(a->link, first));
+    if (first == 0) {
+        a->lessons++;
+        a->stage->samples += a->feed.batch;
+    }
+    return OK;
+}
+
 fault agent_learn(struct agent *a)
 {
-    TRY(a->link->ops->learn(a->link, a->lessons));
-    a->lessons++;
-    a->stage->samples += a->feed.batch;
-    return OK;
+    TRY(agent_begin(a));
+    return agent_await(a, 0);
 }
 
 /* The round by which the learning rate moves: one's own, or the group's share of the work. */
@@ -58,16 +75,56 @@ static uint64_t round_of_schedule(const struct agent *a)
     return a->stage->asynchronous ? a->stage->ended / a->stage->n_agents : a->k;
 }
 
-fault agent_update(struct agent *a)
+double agent_rate(struct agent *a)
 {
     const struct stage *s = a->stage;
+    a->lr = optim_lr(&s->experiment->optim, (int64_t)s->n_agents, round_of_schedule(a), s->rounds_per_epoch,
+                     s->epochs);
+    return a->lr;
+}
+
+fault agent_update(struct agent *a)
+{
     uint64_t stale = a->link->ops->staleness(a->link);
     a->staleness.sum += stale;
     a->staleness.most = stale > a->staleness.most ? stale : a->staleness.most;
     a->staleness.n++;
-    a->lr = optim_lr(&s->experiment->optim, (int64_t)s->n_agents, round_of_schedule(a), s->rounds_per_epoch,
-                     s->epochs);
-    return a->link->ops->update(a->link, a->lr, ++a->steps);
+    return a->link->ops->update(a->link, 0, TO_END, agent_rate(a), ++a->steps);
+}
+
+bool is_about_peers(fault f)
+{
+    return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
+}
+
+static fault mix_row(struct agent *a, enum row row, double self, size_t n)
+{
+    struct term here[16], *terms = n < 16 ? here : malloc((n + 1) * sizeof *terms);
+    if (!terms)
+        return OUT_OF_MEMORY;
+    terms[0] = (struct term){self, row, NULL};
+    for (size_t i = 0; i < n; i++)
+        terms[i + 1] = (struct term){a->shares[i], row, &a->parcels[i]};
+    fault f = a->link->ops->mix(a->link, row, 0, TO_END, terms, n + 1);
+    if (terms != here)
+        free(terms);
+    return f;
+}
+
+fault agent_mix(struct agent *a, row_set rows, double self, size_t n)
+{
+    fault f = OK;
+    for (int row = 0; !f && row < N_ROWS; row++)
+        if (rows & 1u << row)
+            f = mix_row(a, (enum row)row, self, n);
+    for (size_t i = 0; i < n; i++)
+        a->link->ops->drop(a->link, &a->parcels[i]);
+    return f;
+}
+
+fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n)
+{
+    return a->link->ops->mix(a->link, into, 0, TO_END, terms, n);
 }
 
 fault agent_end_round(struct agent *a)
@@ -90,7 +147,7 @@ fault agent_rejoin(struct agent *a)
             a->link->ops->note(a->link, "return", text);
             return OK;
         }
-        if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
+        if (!is_about_peers(f))
             return f;
         fault_drop(f);
     }
@@ -124,7 +181,7 @@ void agent_meets(struct agent *a, size_t peer)
 size_t agent_degree(const struct agent *a)
 {
     const struct topology *t = a->stage->topology;
-    return t ? t->first[a->index + 1] - t->first[a->index] : 0;
+    return t && !agent_helps(a) ? t->first[a->index + 1] - t->first[a->index] : 0;
 }
 
 size_t agent_neighbour(const struct agent *a, size_t i)

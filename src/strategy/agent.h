@@ -2,6 +2,8 @@
  *
  *   an agent's life:  [rejoin] -> goes_on -> learn -> update -> ... -> end_round -> goes_on -> ... -> the end
  *
+ * Agents 0 .. n_agents - 1 learn; a strategy may ask for helpers (servers), numbered after them, which have no samples.
+ *
  * An agent acts on a stage it shares with the others of its experiment, and reaches them through its link. A
  * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
  */
@@ -17,7 +19,7 @@ struct stage {
     const struct topology *topology;     /* NULL: none was written */
     const struct weights *weights;       /* of the topology's edges */
     uint64_t seed;
-    size_t n_agents;
+    size_t n_agents, n_members; /* those that learn; with those that help */
     uint64_t rounds; /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
     bool asynchronous; /* the rounds are shared: whoever is free takes the next */
@@ -37,9 +39,10 @@ struct agent {
     struct feed feed;       /* owned: its share of the samples              */
     double lr;              /* of its last step                             */
     bool returned;          /* its machine was down and is back: it must rejoin */
-    struct parcel *parcels; /* owned: room for one from each neighbour    */
-    double *shares;         /* owned: likewise for weights                */
-    bool *missed;           /* owned: likewise, neighbours whose absence was noted */
+    struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
+    size_t parcel_room;
+    double *shares; /* owned: likewise for weights                    */
+    bool *missed;   /* owned: neighbours whose absence was noted      */
     struct staleness {
         uint64_t sum, most, n;
     } staleness;
@@ -54,12 +57,27 @@ void agent_release(struct agent *a);
 
 bool agent_goes_on(struct agent *a);    /* false when all rounds are done                             */
 fault agent_learn(struct agent *a);     /* g on my next batch                                         */
+fault agent_begin(struct agent *a);     /* the same, but g is not yet there: await(first), then await(0) */
+fault agent_await(struct agent *a, size_t first);
 fault agent_update(struct agent *a);    /* theta = theta - alpha_k g, as the optimiser says           */
+double agent_rate(struct agent *a);     /* alpha_k, by the schedule; also noted in a->lr              */
 fault agent_end_round(struct agent *a); /* k = k + 1                                                  */
 /* Notes that a peer is done without, once for each time it goes missing. */
 void agent_misses(struct agent *a, size_t peer, const char *kind, const char *text);
 void agent_meets(struct agent *a, size_t peer); /* it is not missing (any more) */
 fault agent_rejoin(struct agent *a); /* after a crash: a living neighbour's rows, the group's round */
+
+/* mine = self * mine + sum of shares[i] * parcels[i] over the first n, row by row; lets them go. */
+fault agent_mix(struct agent *a, row_set rows, double self, size_t n);
+/* My row becomes a weighted sum of rows of mine. */
+fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n);
+/* A fault about a peer that is gone or silent; any other is the strategy's to pass up. */
+bool is_about_peers(fault f);
+
+static inline bool agent_helps(const struct agent *a)
+{
+    return a->index >= a->stage->n_agents;
+}
 
 /* Neighbours in the topology; without one nobody has any. */
 size_t agent_degree(const struct agent *a);
@@ -73,6 +91,8 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
     bool needs_topology; /* with more than one agent */
+    bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
+    size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
     /* Make and free stage->shared; may be NULL. */
     fault (*open)(struct stage *s);
     void (*close)(struct stage *s);

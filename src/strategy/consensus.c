@@ -42,7 +42,7 @@ static bool takes_part(const struct agent *a, const struct consensus *c, size_t 
 /* A neighbour that is gone is noted and done without; any other fault is passed up. */
 static fault do_without(struct agent *a, size_t peer, fault f)
 {
-    if (fault_kind_of(f) != FAULT_PEER && fault_kind_of(f) != FAULT_TIMEOUT)
+    if (!is_about_peers(f))
         return f;
     char text[192];
     snprintf(text, sizeof text, "agent %zu goes on without agent %zu in round %llu: %.100s", a->index, peer,
@@ -58,7 +58,7 @@ static fault send_to_neighbours(struct agent *a, const struct consensus *c)
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
             continue;
-        fault f = a->link->ops->send_rows(a->link, peer, a->k, mixed_rows(&c->mixed));
+        fault f = a->link->ops->send_rows(a->link, peer, a->k, whole(mixed_rows(&c->mixed)));
         if (f)
             TRY(do_without(a, peer, f));
     }
@@ -73,7 +73,7 @@ static fault combine(struct agent *a, const struct consensus *c)
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
             continue;
-        fault f = a->link->ops->recv_rows(a->link, peer, a->k, &a->parcels[n]);
+        fault f = a->link->ops->recv_rows(a->link, peer, a->k, &a->parcels[n], NULL);
         if (f) {
             TRY(do_without(a, peer, f));
             continue;
@@ -82,7 +82,7 @@ static fault combine(struct agent *a, const struct consensus *c)
         a->shares[n++] = agent_weight(a, i);
         self -= agent_weight(a, i);
     }
-    return n ? a->link->ops->mix(a->link, mixed_rows(&c->mixed), self, a->parcels, a->shares, n) : OK;
+    return n ? agent_mix(a, mixed_rows(&c->mixed), self, n) : OK;
 }
 
 static fault adapt(struct agent *a, bool learnt)

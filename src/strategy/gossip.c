@@ -20,11 +20,6 @@ struct gossip {
     struct mixed mixed;
 };
 
-static bool is_about_peers(fault f)
-{
-    return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
-}
-
 /* The partner is gone: another living neighbour, from the agent's own stream of this round, or nobody. */
 static fault swap_with_another(struct agent *a, const struct gossip *g, size_t gone, uint64_t turn)
 {
@@ -53,13 +48,13 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
 static fault swap(struct agent *a, const struct gossip *g, size_t peer, uint64_t turn)
 {
     uint64_t tag = a->k; /* swaps of one pair and round follow each other in order, so one tag does for all */
-    double half = 0.5;
-    fault f = a->link->ops->send_rows(a->link, peer, tag, mixed_rows(&g->mixed));
+    fault f = a->link->ops->send_rows(a->link, peer, tag, whole(mixed_rows(&g->mixed)));
     if (!f)
-        f = a->link->ops->recv_rows(a->link, peer, tag, &a->parcels[0]);
+        f = a->link->ops->recv_rows(a->link, peer, tag, &a->parcels[0], NULL);
     if (!f) {
         agent_meets(a, peer);
-        return a->link->ops->mix(a->link, mixed_rows(&g->mixed), half, a->parcels, &half, 1);
+        a->shares[0] = 0.5;
+        return agent_mix(a, mixed_rows(&g->mixed), 0.5, 1);
     }
     if (!is_about_peers(f))
         return f;

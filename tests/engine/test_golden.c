@@ -194,7 +194,7 @@ static void take_steps(struct engine *e, const struct golden *golden)
         assert_near("loss against float32", k, lesson.loss, golden->loss[k], most_off_loss);
         assert_near("loss against float64", k, lesson.loss, golden->loss64[k], most_off_loss);
         double share = (double)(k + 1) / golden->warmup;
-        struct update update = {.lr = golden->lr * (share < 1 ? share : 1), .t = k + 1};
+        struct update update = {.end = TO_END, .lr = golden->lr * (share < 1 ? share : 1), .t = k + 1};
         expect_ok(e->ops->update(e, &update, 1));
     }
 }

@@ -124,7 +124,7 @@ static void an_update_steps_every_element_once_and_only_its_replicas(void **stat
                 host_row(&h, ROW_PARAMS, r)[i] = (float)(i % 7);
                 host_row(&h, ROW_GRADS, r)[i] = (float)(i % 5 + r);
             }
-        const struct update updates[] = {{3, 0.25, 2}, {1, 0.25, 4}};
+        const struct update updates[] = {{3, 0.25, 2, 0, TO_END}, {1, 0.25, 4, 0, TO_END}};
         assert_null(host_update(&h.engine, updates, 2));
         for (size_t r = 0; r < 4; r++) {
             float t = r == 3 ? 2 : r == 1 ? 4 : 0;
@@ -146,7 +146,7 @@ static void an_engine_without_an_optimiser_takes_no_steps(void **state)
     struct fixture f = fixture_new(1, 1, NULL);
     struct host h;
     assert_null(host_init(&h, &engine_null, &f.setup));
-    fault bad = host_update(&h.engine, &(struct update){0, 0.1, 1}, 1);
+    fault bad = host_update(&h.engine, &(struct update){0, 0.1, 1, 0, TO_END}, 1);
     assert_non_null(bad);
     assert_int_equal(fault_kind_of(bad), FAULT_USAGE);
     fault_drop(bad);

@@ -24,7 +24,7 @@ static void it_does_nothing_and_says_so(void **state)
     struct lesson lesson = {.replica = 1, .picks = picks, .loss = 5, .hits = 5};
     struct exam exam = {.replica = 1, .n = 4, .loss = 5, .hits = 5};
     assert_null(e->ops->learn(e, &lesson, 1));
-    assert_null(e->ops->update(e, &(struct update){1, 0.1, 1}, 1));
+    assert_null(e->ops->update(e, &(struct update){1, 0.1, 1, 0, TO_END}, 1));
     assert_null(e->ops->examine(e, &exam, 1));
     assert_true(lesson.loss == 0 && lesson.hits == 0 && exam.loss == 0 && exam.hits == 0);
     assert_null(e->ops->read(e, ROW_PARAMS, 1, after));

@@ -83,7 +83,7 @@ fault group_try(struct group *g, const char *text, int rounds, unsigned seed)
     g->n = g->run->n_agents;
     g->size = g->run->graph->size;
     g->ops = local_link;
-    for (size_t i = 0; i < g->n; i++)
+    for (size_t i = 0; i < g->run->stage.n_members; i++)
         g->world->actors[i].link.ops = &g->ops;
     g->rows = calloc(g->n * g->size, sizeof *g->rows);
     assert_non_null(g->rows);
@@ -158,15 +158,17 @@ void group_scatter(struct group *g, uint64_t seed)
 
 static fault idle_lesson(struct link *l, uint64_t lesson)
 {
-    const struct actor *a = (const struct actor *)l;
+    struct actor *a = (struct actor *)l;
     const struct experiment *e = a->world->stage->experiment;
     double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
-    return local_link.sleep(l, (double)e->data.batch / (e->machines.rate * a->speed) * slowdown);
+    a->lesson_began_s = a->world->now_s;
+    a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->speed) * slowdown;
+    return OK;
 }
 
-static fault idle_step(struct link *l, double lr, uint64_t t)
+static fault idle_step(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
-    (void)l, (void)lr, (void)t;
+    (void)l, (void)first, (void)end, (void)lr, (void)t;
     return OK;
 }
 
@@ -224,7 +226,7 @@ double furthest_mean(const double *rows, const double *others, size_t n, size_t 
 struct link_counts group_counts(const struct group *g)
 {
     struct link_counts sum = {0};
-    for (size_t i = 0; i < g->n; i++) {
+    for (size_t i = 0; i < g->run->stage.n_members; i++) {
         struct link_counts c = local_counts(g->world, i);
         sum.bytes += c.bytes;
         sum.messages += c.messages;

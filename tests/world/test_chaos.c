@@ -48,42 +48,41 @@ static fault kept_learn(struct link *l, uint64_t lesson)
     return local_link.learn(l, lesson);
 }
 
-static fault kept_update(struct link *l, double lr, uint64_t t)
+static fault kept_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
     struct books *b = books_of(l);
     uint64_t stale = b->writes[l->self] - b->at_lesson[l->self];
     b->stale_sum[l->self] += stale;
     b->stale_most[l->self] = stale > b->stale_most[l->self] ? stale : b->stale_most[l->self];
     b->steps[l->self]++;
-    fault f = local_link.update(l, lr, t);
+    fault f = local_link.update(l, first, end, lr, t);
     b->writes[l->self] += f == OK;
     return f;
 }
 
-static fault kept_send(struct link *l, size_t to, uint64_t tag, row_set rows)
+static fault kept_send(struct link *l, size_t to, uint64_t tag, struct span span)
 {
-    fault f = local_link.send_rows(l, to, tag, rows);
+    fault f = local_link.send_rows(l, to, tag, span);
     books_of(l)->sent[l->self][to][tag] += f == OK;
     return f;
 }
 
-static fault kept_recv(struct link *l, size_t from, uint64_t tag, struct parcel *out)
+static fault kept_recv(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender)
 {
     double since = local_link.now_s(l);
-    fault f = local_link.recv_rows(l, from, tag, out);
+    fault f = local_link.recv_rows(l, from, tag, out, sender);
     books_of(l)->received[from][l->self][tag] += f == OK;
     return waited(l, since, f);
 }
 
-static fault kept_mix(struct link *l, row_set rows, double self, struct parcel *parcels,
-                      const double *weights, size_t n)
+static fault kept_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n)
 {
-    double sum = self;
+    double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += weights[i];
+        sum += terms[i].weight;
     assert_true(fabs(sum - 1) < 1e-12);
-    fault f = local_link.mix(l, rows, self, parcels, weights, n);
-    books_of(l)->writes[l->self] += f == OK;
+    fault f = local_link.mix(l, into, first, end, terms, n);
+    books_of(l)->writes[l->self] += into == ROW_PARAMS && f == OK;
     return f;
 }
 

@@ -18,6 +18,13 @@ static void must_have_all_spare_rows_back(const struct group *g)
 
 /* ---- rows ---- */
 
+/* My parameters become what the first parcel holds. */
+static fault take_over(struct agent *a)
+{
+    a->shares[0] = 1;
+    return agent_mix(a, ROWS_PARAMS, 0, 1);
+}
+
 /* Agent 0 sends its row to agent i after i steps; how many steps it takes in all is the group's to say. */
 static fault send_while_learning(struct agent *a)
 {
@@ -28,16 +35,15 @@ static fault send_while_learning(struct agent *a)
             TRY(agent_learn(a));
             TRY(agent_update(a));
             if (i < 5)
-                TRY(ops->send_rows(a->link, (size_t)i, 0, ROWS_PARAMS));
+                TRY(ops->send_rows(a->link, (size_t)i, 0, whole(ROWS_PARAMS)));
         }
         return OK;
     }
-    double one = 1;
     if ((int)a->index > steps[0])
         return OK;
     TRY(ops->sleep(a->link, steps[1] * 1e-3));
-    TRY(ops->recv_rows(a->link, 0, 0, &a->parcels[0]));
-    return ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1);
+    TRY(ops->recv_rows(a->link, 0, 0, &a->parcels[0], NULL));
+    return take_over(a);
 }
 
 static void send_and_learn(struct group *g, const char *text, int steps, int delay)
@@ -84,14 +90,13 @@ static fault send_to_all_then_write(struct agent *a)
 {
     struct group *g = group_of_agent(a);
     const struct link_ops *ops = a->link->ops;
-    double one = 1;
     if (a->index) {
         TRY(ops->sleep(a->link, 5e-3));
-        TRY(ops->recv_rows(a->link, 0, 7, &a->parcels[0]));
-        return ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1);
+        TRY(ops->recv_rows(a->link, 0, 7, &a->parcels[0], NULL));
+        return take_over(a);
     }
     for (size_t i = 1; i < 5; i++)
-        TRY(ops->send_rows(a->link, i, 7, ROWS_PARAMS));
+        TRY(ops->send_rows(a->link, i, 7, whole(ROWS_PARAMS)));
     assert_int_equal(g->world->n_free_rows[ROW_PARAMS], g->run->engine->setup.n_spare - 1);
     TRY(agent_learn(a));
     TRY(agent_update(a));
@@ -120,19 +125,18 @@ static fault send_more_than_is_read(struct agent *a)
 {
     enum { MANY = 500 };
     const struct link_ops *ops = a->link->ops;
-    double one = 1;
     if (a->index == 0)
         for (uint64_t i = 0; i < MANY; i++) {
             TRY(agent_learn(a));
             TRY(agent_update(a));
-            TRY(ops->send_rows(a->link, 1 + i % 4, i, ROWS_PARAMS));
+            TRY(ops->send_rows(a->link, 1 + i % 4, i, whole(ROWS_PARAMS)));
         }
     if (a->index != 1)
         return OK;
     TRY(ops->sleep(a->link, 2));
-    TRY(ops->recv_rows(a->link, 0, MANY - 4, &a->parcels[0]));
-    TRY(ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1));
-    fault f = ops->recv_rows(a->link, 0, 0, &a->parcels[0]); /* the oldest are not there any more */
+    TRY(ops->recv_rows(a->link, 0, MANY - 4, &a->parcels[0], NULL));
+    TRY(take_over(a));
+    fault f = ops->recv_rows(a->link, 0, 0, &a->parcels[0], NULL); /* the oldest are not there any more */
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
     return OK;
@@ -250,16 +254,15 @@ static void a_wait_for_a_silent_peer_ends_with_patience(void **state)
 
 static fault receive_late(struct agent *a)
 {
-    double one = 1;
     if (a->index == 1)
-        return a->link->ops->send_rows(a->link, 0, 1, ROWS_PARAMS);
+        return a->link->ops->send_rows(a->link, 0, 1, whole(ROWS_PARAMS));
     if (a->index)
         return OK;
-    fault f = a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0]);
+    fault f = a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0], NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
-    TRY(a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0])); /* it is never too late */
-    return a->link->ops->mix(a->link, ROWS_PARAMS, 0, a->parcels, &one, 1);
+    TRY(a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0], NULL)); /* it is never too late */
+    return take_over(a);
 }
 
 static void a_message_that_comes_after_patience_is_not_lost(void **state)

@@ -47,11 +47,11 @@ static fault watched_update(struct engine *e, const struct update *updates, size
     return c->real->update(e, updates, n);
 }
 
-static bool touches(const struct blend *b, size_t row)
+static bool touches(const struct blend *b, enum row row, size_t at)
 {
-    bool found = b->into == row || b->also == row;
+    bool found = b->row == row && (b->into == at || b->also == at);
     for (size_t i = 0; i < b->n; i++)
-        found |= b->from[i] == row;
+        found |= (b->from_rows ? b->from_rows[i] : b->row) == row && b->from[i] == at;
     return found;
 }
 
@@ -61,9 +61,10 @@ static fault watched_mix(struct engine *e, const struct blend *blends, size_t n)
     struct calls *c = calls_of(e);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            if (i != j && blends[i].row == blends[j].row) {
-                assert_false(touches(&blends[j], blends[i].into));
-                assert_false(blends[i].also != NO_ROW && touches(&blends[j], blends[i].also));
+            if (i != j) {
+                assert_false(touches(&blends[j], blends[i].row, blends[i].into));
+                assert_false(blends[i].also != NO_ROW &&
+                             touches(&blends[j], blends[i].row, blends[i].also));
             }
     c->n++;
     c->blends += n;
@@ -142,7 +143,7 @@ static void must_have_equal_rows(struct group *a, struct group *b)
     const struct engine_setup *s = &a->run->engine->setup;
     float x[256], y[256];
     for (int row = 0; row < N_ROWS; row++) {
-        size_t n = row_size(s, (enum row)row), rows = s->n_replicas + (row == ROW_GRADS ? 0 : s->n_spare);
+        size_t n = row_size(s, (enum row)row), rows = s->n_replicas + s->n_spare;
         assert_true(n <= 256);
         for (size_t i = 0; n && i < rows; i++) {
             must(a->run->engine->ops->read(a->run->engine, (enum row)row, i, x));
@@ -156,7 +157,7 @@ static void must_have_equal_rows(struct group *a, struct group *b)
 static void random_entry(struct rng *r, struct tape *t, struct group *plain, struct school *s,
                          uint64_t *lessons, uint64_t *steps)
 {
-    static const enum row mixed[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
+    static const enum row equally_long[] = {ROW_PARAMS, ROW_GRADS, ROW_SLOT0, ROW_SLOT1};
     struct engine *e = plain->run->engine;
     size_t agent = rng_below(r, AGENTS), n_rows = AGENTS + e->setup.n_spare;
     uint64_t dice = rng_below(r, 10);
@@ -165,16 +166,28 @@ static void random_entry(struct rng *r, struct tape *t, struct group *plain, str
         learn_at_once(plain, s, agent, lessons[agent]++);
     } else if (dice < 6) {
         double lr = 0.01 * rng_uniform(r);
-        must(tape_update(t, agent, lr, ++steps[agent]));
-        must(e->ops->update(e, &(struct update){agent, lr, steps[agent]}, 1));
+        struct update u = {agent, lr, ++steps[agent], rng_below(r, 10), rng_below(r, 2) ? 20 : TO_END};
+        must(tape_update(t, u));
+        must(e->ops->update(e, &u, 1));
     } else {
         size_t from[4], n = 1 + rng_below(r, 4);
+        enum row from_rows[4];
         float weights[4];
+        bool is_stats = rng_below(r, 4) == 0;
         for (size_t i = 0; i < n; i++) {
             from[i] = rng_below(r, n_rows);
+            from_rows[i] = is_stats ? ROW_STATS : equally_long[rng_below(r, 4)];
             weights[i] = (float)rng_uniform(r) / (float)n;
         }
-        struct blend b = {mixed[rng_below(r, 4)], rng_below(r, n_rows), NO_ROW, from, weights, n};
+        struct blend b = {.row = is_stats ? ROW_STATS : equally_long[rng_below(r, 4)],
+                          .into = rng_below(r, n_rows),
+                          .also = NO_ROW,
+                          .first = rng_below(r, 3) ? 0 : rng_below(r, 8),
+                          .end = rng_below(r, 3) ? TO_END : 4 + rng_below(r, 8),
+                          .from = from,
+                          .from_rows = rng_below(r, 2) ? from_rows : NULL,
+                          .weights = weights,
+                          .n = n};
         if (rng_below(r, 3) == 0)
             b.also = (b.into + 1 + rng_below(r, n_rows - 1)) % n_rows;
         must(tape_blend(t, b));
@@ -195,7 +208,7 @@ static void a_tape_gives_the_bits_of_one_by_one(void **state)
         struct school a = school_of(&taped), b = school_of(&plain);
         struct tape *t;
         watch_calls(taped.run->engine, &calls);
-        must(tape_new(taped.run->engine, (struct tape_client){prepare, answered, &a}, &t));
+        must(tape_new(taped.run->engine, (struct tape_client){prepare, answered, &a}, AGENTS, &t));
         for (int i = 0; i < 400; i++) {
             random_entry(&r, t, &plain, &b, lessons, steps);
             if (rng_below(&r, 60) == 0)
@@ -221,11 +234,11 @@ static void lessons_of_all_agents_are_one_call_however_they_were_asked_for(void 
     struct school s = school_of(&g);
     struct tape *t;
     watch_calls(g.run->engine, &calls);
-    must(tape_new(g.run->engine, (struct tape_client){prepare, answered, &s}, &t));
+    must(tape_new(g.run->engine, (struct tape_client){prepare, answered, &s}, AGENTS, &t));
     for (uint64_t lesson = 0; lesson < 3; lesson++) /* three whole rounds, agent by agent */
         for (size_t agent = 0; agent < AGENTS; agent++) {
             must(tape_learn(t, agent, lesson));
-            must(tape_update(t, agent, 0.01, lesson + 1));
+            must(tape_update(t, (struct update){agent, 0.01, lesson + 1, 0, TO_END}));
         }
     assert_true(tape_is_long(t));
     assert_int_equal(calls.n, 0);
@@ -268,11 +281,16 @@ static void a_silent_tape_computes_nothing(void **state)
     size_t from = 1;
     float one = 1;
     watch_calls(g.run->engine, &calls);
-    must(tape_new(g.run->engine, (struct tape_client){prepare, answered, &s}, &t));
+    must(tape_new(g.run->engine, (struct tape_client){prepare, answered, &s}, AGENTS, &t));
     tape_set_silent(t, true);
     must(tape_learn(t, 0, 0));
-    must(tape_update(t, 0, 0.1, 1));
-    must(tape_blend(t, (struct blend){ROW_PARAMS, 0, NO_ROW, &from, &one, 1}));
+    must(tape_update(t, (struct update){0, 0.1, 1, 0, TO_END}));
+    must(tape_blend(t, (struct blend){.row = ROW_PARAMS,
+                                      .also = NO_ROW,
+                                      .end = TO_END,
+                                      .from = &from,
+                                      .weights = &one,
+                                      .n = 1}));
     assert_false(tape_is_long(t));
     must(tape_flush(t));
     assert_int_equal(calls.n, 0);

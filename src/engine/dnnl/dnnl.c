@@ -153,6 +153,7 @@ static void run_shared_lesson(struct dnnl *d, struct lesson *l)
     double start = clock_now_s();
     run_lesson(d, l, is_alone ? NULL : d->host.pool, 0);
     pace_note(&d->pace, is_alone, clock_now_s() - start);
+    d->host.alone = d->pace.is_alone;
 }
 
 static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
@@ -162,6 +163,7 @@ static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
     size_t n_whole = d->n_places == d->n_workers ? n - n % d->n_workers : 0;
     struct lessons whole = {d, lessons};
     pool_run(d->host.pool, n_whole, run_whole_lesson, &whole);
+    d->host.alone &= n_whole == 0;
     for (size_t i = n_whole; i < n; i++)
         run_shared_lesson(d, &lessons[i]);
     onednn_threads(threads);

@@ -16,12 +16,13 @@
  */
 enum life { LIFE_READY, LIFE_PARKED, LIFE_DONE, LIFE_DOWN };
 
-struct snapshot { /* a row as it was when it was sent */
+struct snapshot { /* floats [first, end) of a row as they were when they were sent */
     enum row row;
-    size_t at;    /* the agent's own row while nobody has written it since, else a spare one */
-    size_t owner; /* the agent; NOBODY once it lies in a spare row */
+    size_t first, end;
+    size_t at;    /* the agent's own row while nobody has written them since, else a spare one */
+    size_t owner; /* the agent; NOBODY once they lie in a spare row */
     uint32_t refs;
-    struct snapshot *next; /* in the list of free ones */
+    struct snapshot *next; /* of the same owner and row, or in the list of free ones */
 };
 
 struct message {
@@ -29,7 +30,8 @@ struct message {
     uint64_t number; /* by order of sending */
     size_t from, to;
     uint64_t tag;
-    bool given_up; /* it arrives for nobody */
+    bool given_up;  /* it arrives for nobody */
+    bool dissolves; /* groups below its tag; `bytes` says why */
     size_t n_bytes;
     void *bytes; /* owned, or NULL */
     size_t n_rows;
@@ -48,13 +50,16 @@ struct actor {
     bool receives;   /* waits for a message from `from` under `tag` */
     size_t from;
     uint64_t tag;
+    uint64_t dissolved; /* tags of groups below this one */
+    char why_dissolved[128];
     struct message *mail, **mail_end; /* arrived, oldest first */
-    struct snapshot *live[N_ROWS];    /* of its rows, as long as they are not written */
+    struct snapshot *live[N_ROWS];    /* of its rows, as long as they are not written: lists */
     double card_out_s, card_in_s;     /* its network card is busy until then */
     double speed;
     uint64_t joined; /* takes part from this round on */
     uint64_t writes, writes_at_lesson;
     bool has_gradient;
+    double lesson_began_s, lesson_takes_s;
     struct actor *next_ready;
 };
 
@@ -125,25 +130,56 @@ fault begin_life(struct actor *a);
 /* Tells the watcher, but not from an agent's own small stack. `kind` lives as long as the program. */
 void say(struct local *w, size_t agent, const char *kind, const char *text);
 
-/* verbs.c */
-extern const struct link_ops local_link;
+static inline struct actor *actor_of(struct link *l)
+{
+    return (struct actor *)l;
+}
+
+/* A machine that is down does nothing more. */
+#define MUST_BE_UP(a)                                                                                        \
+    do {                                                                                                     \
+        if (!(a)->alive)                                                                                     \
+            return FAIL(FAULT_CRASH, "the machine of agent %zu is down", (a)->link.self);                    \
+    } while (0)
+
+static inline fault gone(const struct actor *a, size_t peer)
+{
+    return FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", peer, a->link.self);
+}
+
+/* mail.c */
+fault local_send_rows(struct link *l, size_t to, uint64_t tag, struct span span);
+fault local_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
+fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
+fault local_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender);
+void local_drop(struct link *l, struct parcel *p);
+void local_forget(struct link *l, uint64_t tag);
+void local_dissolve(struct link *l, uint64_t below, const char *why);
+uint64_t local_dissolved(const struct link *l);
+size_t bytes_of_span(const struct local *w, struct span s);
+/* The wait an actor is about to begin ends when patience does. */
+fault add_deadline(struct actor *a);
 fault arrive(struct local *w, struct message *m);
-fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
-void average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
-fault adopt_now(struct local *w, struct actor *a, struct actor *peer);
 void message_free(struct local *w, struct message *m);
 /* The message that has been under way or unread for longest of those that hold a spare row of this kind is
  * given up; false where there is none. */
 bool give_up_oldest(struct local *w, enum row row);
 void drop_mail(struct actor *a);
 
+/* verbs.c */
+extern const struct link_ops local_link;
+fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
+void average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
+fault adopt_now(struct local *w, struct actor *a, struct actor *peer);
+
 /* rows.c */
 fault rows_open(struct local *w);
 void rows_close(struct local *w);
-fault snapshot_take(struct actor *a, enum row row, struct snapshot **out);
+fault snapshot_take(struct actor *a, enum row row, size_t first, size_t end, struct snapshot **out);
 void snapshot_drop(struct local *w, struct snapshot *s);
-/* Before a row is written: what was sent of it is copied away. */
-fault about_to_write(struct actor *a, enum row row);
+/* Before floats of a row are written: what was sent of them is copied away. */
+fault about_to_write(struct actor *a, enum row row, size_t first, size_t end);
+fault copy_row(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end);
 
 /* wires.c */
 bool can_reach(const struct local *w, size_t a, size_t b);

@@ -98,7 +98,7 @@ fault begin_life(struct actor *a)
 /* What was received and not yet mixed when a program was left. */
 static void drop_parcels(struct actor *a)
 {
-    for (size_t i = 0; i <= agent_degree(a->agent); i++)
+    for (size_t i = 0; i < a->agent->parcel_room; i++)
         local_link.drop(&a->link, &a->agent->parcels[i]);
 }
 
@@ -307,7 +307,7 @@ static fault open_actors(struct local *w, struct agent *agents, const double *sp
     for (size_t i = 0; i < w->n; i++) {
         struct actor *a = &w->actors[i];
         *a = (struct actor){
-            .link = {.ops = &local_link, .self = i, .n_agents = w->n},
+            .link = {.ops = &local_link, .self = i, .n_members = w->n},
             .world = w,
             .agent = &agents[i],
             .alive = true,
@@ -330,7 +330,7 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
     w->mended = calloc(t ? t->n_edges + 1 : 1, sizeof *w->mended);
     if (!w->actors || !w->group || !w->random_draws || !w->mended)
         return OUT_OF_MEMORY;
-    TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, &w->tape));
+    TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents, &w->tape));
     TRY(rows_open(w));
     TRY(open_actors(w, agents, speeds));
     return script_open(w);
@@ -345,7 +345,7 @@ fault local_open(struct stage *stage, struct agent *agents, struct engine *engin
     w->stage = stage;
     w->engine = engine;
     w->watcher = watcher;
-    w->n = stage->n_agents;
+    w->n = stage->n_members;
     w->ready_end = &w->ready;
     w->notes_end = &w->notes;
     fault f = open_parts(w, agents, speeds);
@@ -435,7 +435,7 @@ void local_rows_needed(const struct local *w, enum row row, bool *needed)
 {
     size_t n_rows = w->n + w->engine->setup.n_spare;
     for (size_t i = 0; i < n_rows; i++)
-        needed[i] = row != ROW_GRADS || (i < w->n && w->actors[i].has_gradient);
+        needed[i] = row != ROW_GRADS || i >= w->n || w->actors[i].has_gradient;
     needed[local_mean_row(w->n)] = false;
     for (size_t f = 0; f < w->n_free_rows[row]; f++)
         needed[w->free_rows[row][f]] = false;

@@ -25,10 +25,10 @@ struct watcher {
     void (*note)(void *ctx, double now_s, size_t agent, const char *kind, const char *text);
 };
 
-/* Spare rows the engine must have for so many agents and links. */
-size_t local_spare_rows(size_t n_agents, size_t n_edges);
+/* Spare rows the engine must have for so many agents, helpers counted, and links. */
+size_t local_spare_rows(size_t n_members, size_t n_edges);
 /* The spare row nobody uses but the watcher: room for the mean of all agents. */
-size_t local_mean_row(size_t n_agents);
+size_t local_mean_row(size_t n_members);
 
 /* Agents are borrowed and get their links; `speeds` is copied. */
 fault local_open(struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,

@@ -1,5 +1,5 @@
-/* rows.c - rows under way: a message refers to the sender's row for as long as nobody writes it, then to a
- * copy.
+/* rows.c - rows under way: a message refers to floats of the sender's row for as long as nobody writes them,
+ * then to a copy.
  *
  * Copies are as many as there are spare rows. Where agents run ahead of others that do not read their mail,
  * the oldest of it is given up, as a network gives up what nobody fetches. */
@@ -9,14 +9,14 @@
 
 #define NOBODY ((size_t)-1)
 
-size_t local_spare_rows(size_t n_agents, size_t n_edges)
+size_t local_spare_rows(size_t n_members, size_t n_edges)
 {
-    return 1 + 4 * n_agents + 2 * n_edges; /* memory that is never touched costs nothing */
+    return 1 + 4 * n_members + 2 * n_edges; /* memory that is never touched costs nothing */
 }
 
-size_t local_mean_row(size_t n_agents)
+size_t local_mean_row(size_t n_members)
 {
-    return n_agents;
+    return n_members;
 }
 
 fault rows_open(struct local *w)
@@ -43,22 +43,45 @@ void rows_close(struct local *w)
     }
 }
 
-fault snapshot_take(struct actor *a, enum row row, struct snapshot **out)
+static struct snapshot *snapshot_new(struct local *w)
 {
-    struct local *w = a->world;
+    struct snapshot *s = w->free_snapshots;
+    if (s)
+        w->free_snapshots = s->next;
+    else
+        s = malloc(sizeof *s);
+    return s;
+}
+
+fault snapshot_take(struct actor *a, enum row row, size_t first, size_t end, struct snapshot **out)
+{
     struct snapshot *s = a->live[row];
+    while (s && (s->first != first || s->end != end))
+        s = s->next;
     if (!s) {
-        s = w->free_snapshots;
-        if (s)
-            w->free_snapshots = s->next;
-        else if (!(s = malloc(sizeof *s)))
+        s = snapshot_new(a->world);
+        if (!s)
             return OUT_OF_MEMORY;
-        *s = (struct snapshot){.row = row, .at = a->link.self, .owner = a->link.self};
+        *s = (struct snapshot){.row = row,
+                               .first = first,
+                               .end = end,
+                               .at = a->link.self,
+                               .owner = a->link.self,
+                               .next = a->live[row]};
         a->live[row] = s;
     }
     s->refs++;
     *out = s;
     return OK;
+}
+
+/* It is no longer what its owner's row holds. */
+static void leave_owner(struct local *w, struct snapshot *s)
+{
+    struct snapshot **at = &w->actors[s->owner].live[s->row];
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
 }
 
 void snapshot_drop(struct local *w, struct snapshot *s)
@@ -68,25 +91,51 @@ void snapshot_drop(struct local *w, struct snapshot *s)
     if (s->owner == NOBODY)
         w->free_rows[s->row][w->n_free_rows[s->row]++] = s->at;
     else
-        w->actors[s->owner].live[s->row] = NULL;
+        leave_owner(w, s);
     s->next = w->free_snapshots;
     w->free_snapshots = s;
 }
 
-fault about_to_write(struct actor *a, enum row row)
+fault copy_row(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end)
+{
+    float one = 1;
+    return tape_blend(w->tape, (struct blend){.row = row,
+                                              .into = into,
+                                              .also = NO_ROW,
+                                              .first = first,
+                                              .end = end,
+                                              .from = &from,
+                                              .weights = &one,
+                                              .n = 1});
+}
+
+static fault copy_away(struct local *w, struct snapshot *s)
+{
+    size_t from = s->at;
+    leave_owner(w, s);
+    s->at = w->free_rows[s->row][--w->n_free_rows[s->row]];
+    s->owner = NOBODY;
+    return copy_row(w, s->row, from, s->at, s->first, s->end);
+}
+
+static struct snapshot *live_within(const struct actor *a, enum row row, size_t first, size_t end)
+{
+    struct snapshot *s = a->live[row];
+    while (s && (s->end <= first || s->first >= end))
+        s = s->next;
+    return s;
+}
+
+fault about_to_write(struct actor *a, enum row row, size_t first, size_t end)
 {
     struct local *w = a->world;
-    struct snapshot *s = a->live[row];
-    if (!s)
-        return OK;
-    while (!w->n_free_rows[row])
-        if (!give_up_oldest(w, row))
+    struct snapshot *s;
+    while ((s = live_within(a, row, first, end))) { /* giving up a message may let go of it, too */
+        if (w->n_free_rows[row])
+            TRY(copy_away(w, s));
+        else if (!give_up_oldest(w, row))
             return FAIL(FAULT_MEMORY, "out of memory: all %zu spare rows of parameters are in use",
                         w->engine->setup.n_spare - 1);
-    size_t mine = s->at;
-    float one = 1;
-    s->at = w->free_rows[row][--w->n_free_rows[row]];
-    s->owner = NOBODY;
-    a->live[row] = NULL;
-    return tape_blend(w->tape, (struct blend){row, s->at, NO_ROW, &mine, &one, 1});
+    }
+    return OK;
 }

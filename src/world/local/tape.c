@@ -14,7 +14,8 @@ struct entry {
     size_t agent; /* LEARN, UPDATE */
     uint64_t number;
     double lr;
-    enum row row; /* BLEND */
+    size_t first, end; /* UPDATE, BLEND */
+    enum row row;      /* BLEND */
     size_t into, also, first_term, n_terms;
 };
 
@@ -31,10 +32,11 @@ struct tape {
     struct entry *entries; /* owned, as all below */
     size_t n_entries, entry_room;
     size_t *from; /* terms of blends */
+    enum row *from_rows;
     float *weights;
     size_t n_terms, term_room;
     uint32_t top; /* the highest level so far */
-    size_t n_lessons;
+    size_t n_lessons, lessons_wanted;
     uint32_t *order; /* entries by level and kind */
     size_t order_room;
     struct lesson *lessons; /* [n_replicas] */
@@ -45,7 +47,7 @@ struct tape {
     double spent_s[N_ENTRY_KINDS];
 };
 
-fault tape_new(struct engine *engine, struct tape_client client, struct tape **out)
+fault tape_new(struct engine *engine, struct tape_client client, size_t lessons_wanted, struct tape **out)
 {
     const struct engine_setup *s = &engine->setup;
     struct tape *t = calloc(1, sizeof *t);
@@ -53,6 +55,7 @@ fault tape_new(struct engine *engine, struct tape_client client, struct tape **o
         return OUT_OF_MEMORY;
     t->engine = engine;
     t->client = client;
+    t->lessons_wanted = lessons_wanted;
     t->n_rows = s->n_replicas + s->n_spare;
     t->marks = calloc(N_ROWS * t->n_rows, sizeof *t->marks);
     t->lessons = calloc(s->n_replicas, sizeof *t->lessons);
@@ -73,6 +76,7 @@ void tape_free(struct tape *t)
     free(t->marks);
     free(t->entries);
     free(t->from);
+    free(t->from_rows);
     free(t->weights);
     free(t->order);
     free(t->lessons);
@@ -164,19 +168,29 @@ fault tape_learn(struct tape *t, size_t agent, uint64_t lesson)
     return enter(t, (struct entry){.kind = ENTRY_LEARN, .level = level, .agent = agent, .number = lesson});
 }
 
-fault tape_update(struct tape *t, size_t agent, double lr, uint64_t step)
+fault tape_update(struct tape *t, struct update u)
 {
     if (t->silent)
         return OK;
-    uint32_t level = level_to_read(t, ROW_GRADS, agent);
+    uint32_t level = level_to_read(t, ROW_GRADS, u.replica);
     static const enum row written[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
     for (size_t i = 0; i < 3; i++)
-        level = later(level, level_to_write(t, written[i], agent));
-    has_read(t, ROW_GRADS, agent, level);
+        level = later(level, level_to_write(t, written[i], u.replica));
+    has_read(t, ROW_GRADS, u.replica, level);
     for (size_t i = 0; i < 3; i++)
-        has_written(t, written[i], agent, level);
-    return enter(
-        t, (struct entry){.kind = ENTRY_UPDATE, .level = level, .agent = agent, .number = step, .lr = lr});
+        has_written(t, written[i], u.replica, level);
+    return enter(t, (struct entry){.kind = ENTRY_UPDATE,
+                                   .level = level,
+                                   .agent = u.replica,
+                                   .number = u.t,
+                                   .lr = u.lr,
+                                   .first = u.first,
+                                   .end = u.end});
+}
+
+static enum row row_of_term(const struct blend *b, size_t i)
+{
+    return b->from_rows ? b->from_rows[i] : b->row;
 }
 
 static uint32_t level_of_blend(struct tape *t, const struct blend *b)
@@ -185,7 +199,7 @@ static uint32_t level_of_blend(struct tape *t, const struct blend *b)
     if (b->also != NO_ROW)
         level = later(level, level_to_write(t, b->row, b->also));
     for (size_t i = 0; i < b->n; i++)
-        level = later(level, level_to_read(t, b->row, b->from[i]));
+        level = later(level, level_to_read(t, row_of_term(b, i), b->from[i]));
     return level;
 }
 
@@ -193,16 +207,19 @@ fault tape_blend(struct tape *t, struct blend b)
 {
     if (t->silent)
         return OK;
-    size_t room = t->term_room;
+    size_t room = t->term_room, same_room = t->term_room;
     MAKE_ROOM(t->from, &room, t->n_terms + b.n);
+    MAKE_ROOM(t->from_rows, &same_room, t->n_terms + b.n);
     MAKE_ROOM(t->weights, &t->term_room, t->n_terms + b.n);
     uint32_t level = level_of_blend(t, &b);
     for (size_t i = 0; i < b.n; i++)
-        has_read(t, b.row, b.from[i], level);
+        has_read(t, row_of_term(&b, i), b.from[i], level);
     has_written(t, b.row, b.into, level);
     if (b.also != NO_ROW)
         has_written(t, b.row, b.also, level);
     memcpy(t->from + t->n_terms, b.from, b.n * sizeof *b.from);
+    for (size_t i = 0; i < b.n; i++)
+        t->from_rows[t->n_terms + i] = row_of_term(&b, i);
     memcpy(t->weights + t->n_terms, b.weights, b.n * sizeof *b.weights);
     t->n_terms += b.n;
     return enter(t, (struct entry){.kind = ENTRY_BLEND,
@@ -210,13 +227,15 @@ fault tape_blend(struct tape *t, struct blend b)
                                    .row = b.row,
                                    .into = b.into,
                                    .also = b.also,
+                                   .first = b.first,
+                                   .end = b.end,
                                    .first_term = t->n_terms - b.n,
                                    .n_terms = b.n});
 }
 
 bool tape_is_long(const struct tape *t)
 {
-    return t->n_lessons >= t->engine->setup.n_replicas ||
+    return t->n_lessons >= t->lessons_wanted ||
            t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
 }
 
@@ -239,7 +258,7 @@ static fault run_updates(struct tape *t, const uint32_t *which, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct entry *e = &t->entries[which[i]];
-        t->updates[i] = (struct update){.replica = e->agent, .lr = e->lr, .t = e->number};
+        t->updates[i] = (struct update){e->agent, e->lr, e->number, e->first, e->end};
     }
     return t->engine->ops->update(t->engine, t->updates, n);
 }
@@ -249,8 +268,15 @@ static fault run_blends(struct tape *t, const uint32_t *which, size_t n)
     MAKE_ROOM(t->blends, &t->blend_room, n);
     for (size_t i = 0; i < n; i++) {
         const struct entry *e = &t->entries[which[i]];
-        t->blends[i] = (struct blend){
-            e->row, e->into, e->also, t->from + e->first_term, t->weights + e->first_term, e->n_terms};
+        t->blends[i] = (struct blend){.row = e->row,
+                                      .into = e->into,
+                                      .also = e->also,
+                                      .first = e->first,
+                                      .end = e->end,
+                                      .from = t->from + e->first_term,
+                                      .from_rows = t->from_rows + e->first_term,
+                                      .weights = t->weights + e->first_term,
+                                      .n = e->n_terms};
     }
     return t->engine->ops->mix(t->engine, t->blends, n);
 }

@@ -20,7 +20,8 @@ struct tape_client {
 
 struct tape;
 
-fault tape_new(struct engine *engine, struct tape_client client, struct tape **out);
+/* So many lessons on the tape are worth computing: one of each agent that learns. */
+fault tape_new(struct engine *engine, struct tape_client client, size_t lessons_wanted, struct tape **out);
 void tape_free(struct tape *t);
 
 /* While a tape is silent, entries are taken and thrown away: a run is lived through again without its
@@ -28,7 +29,7 @@ void tape_free(struct tape *t);
 void tape_set_silent(struct tape *t, bool silent);
 
 fault tape_learn(struct tape *t, size_t agent, uint64_t lesson);
-fault tape_update(struct tape *t, size_t agent, double lr, uint64_t step);
+fault tape_update(struct tape *t, struct update u);
 /* The blend's arrays are copied. */
 fault tape_blend(struct tape *t, struct blend b);
 

@@ -1,40 +1,26 @@
 /* verbs.c - what agents may ask for, on a virtual clock. A verb that takes time leaves an entry on the agenda
  * and parks. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "experiment/machines.h"
 #include "world/local/inside.h"
-
-static struct actor *actor_of(struct link *l)
-{
-    return (struct actor *)l;
-}
-
-/* A machine that is down does nothing more. */
-#define MUST_BE_UP(a)                                                                                        \
-    do {                                                                                                     \
-        if (!(a)->alive)                                                                                     \
-            return FAIL(FAULT_CRASH, "the machine of agent %zu is down", (a)->link.self);                    \
-    } while (0)
-
-static fault gone(const struct actor *a, size_t peer)
-{
-    return FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", peer, a->link.self);
-}
 
 static double local_link_now(const struct link *l)
 {
     return ((const struct actor *)l)->world->now_s;
 }
 
+static fault sleep_until(struct actor *a, double at_s)
+{
+    MUST_BE_UP(a);
+    TRY(expect(a->world, at_s, MOMENT_WAKE, a, 0, NULL));
+    return park(a);
+}
+
 static fault local_sleep(struct link *l, double seconds)
 {
     struct actor *a = actor_of(l);
-    MUST_BE_UP(a);
-    TRY(expect(a->world, a->world->now_s + seconds, MOMENT_WAKE, a, 0, NULL));
-    return park(a);
+    return sleep_until(a, a->world->now_s + seconds);
 }
 
 static fault local_learn(struct link *l, uint64_t lesson)
@@ -42,312 +28,36 @@ static fault local_learn(struct link *l, uint64_t lesson)
     struct actor *a = actor_of(l);
     const struct experiment *e = a->world->stage->experiment;
     MUST_BE_UP(a);
-    TRY(about_to_write(a, ROW_STATS));
+    TRY(about_to_write(a, ROW_STATS, 0, TO_END));
+    TRY(about_to_write(a, ROW_GRADS, 0, TO_END));
     TRY(tape_learn(a->world->tape, l->self, lesson));
     a->writes_at_lesson = a->writes;
     a->has_gradient = true;
     double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
-    return local_sleep(l, (double)e->data.batch / (e->machines.rate * a->speed) * slowdown);
+    a->lesson_began_s = a->world->now_s;
+    a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->speed) * slowdown;
+    return OK;
 }
 
-static fault local_update(struct link *l, double lr, uint64_t t)
+static fault local_await(struct link *l, size_t first)
+{
+    struct actor *a = actor_of(l);
+    double share = first ? graph_work_until(a->world->engine->setup.graph, first) : 1;
+    double at_s = a->lesson_began_s + share * a->lesson_takes_s;
+    MUST_BE_UP(a);
+    return at_s < a->world->now_s ? OK : sleep_until(a, at_s);
+}
+
+static fault local_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
     struct actor *a = actor_of(l);
     MUST_BE_UP(a);
-    TRY(about_to_write(a, ROW_PARAMS));
-    TRY(about_to_write(a, ROW_SLOT0));
-    TRY(about_to_write(a, ROW_SLOT1));
+    TRY(about_to_write(a, ROW_PARAMS, first, end));
+    TRY(about_to_write(a, ROW_SLOT0, first, end));
+    TRY(about_to_write(a, ROW_SLOT1, first, end));
     a->writes++;
     a->has_gradient = false;
-    return tape_update(a->world->tape, l->self, lr, t);
-}
-
-/* ---- messages ---- */
-
-static struct message *message_new(struct local *w)
-{
-    struct message *m = w->free_messages;
-    if (m)
-        w->free_messages = m->next;
-    else
-        m = malloc(sizeof *m);
-    if (m)
-        *m = (struct message){0};
-    return m;
-}
-
-void message_free(struct local *w, struct message *m)
-{
-    for (size_t i = 0; i < m->n_rows; i++)
-        snapshot_drop(w, m->rows[i]);
-    free(m->bytes);
-    m->next = w->free_messages;
-    w->free_messages = m;
-}
-
-void drop_mail(struct actor *a)
-{
-    while (a->mail) {
-        struct message *next = a->mail->next;
-        message_free(a->world, a->mail);
-        a->mail = next;
-        a->link.counts.unread++;
-    }
-    a->mail_end = &a->mail;
-}
-
-fault arrive(struct local *w, struct message *m)
-{
-    struct actor *to = &w->actors[m->to];
-    if (m->given_up || !can_reach(w, m->from, m->to)) {
-        w->actors[m->from].link.counts.lost++;
-        message_free(w, m);
-        return OK;
-    }
-    *to->mail_end = m;
-    to->mail_end = &m->next;
-    if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag &&
-        (to->from == m->from || to->from == ANYONE))
-        wake(to, OK);
-    return OK;
-}
-
-static fault post(struct actor *a, struct message *m, size_t n_bytes)
-{
-    struct local *w = a->world;
-    double at_s = transfer(w, a, &w->actors[m->to], n_bytes);
-    m->number = w->posted++;
-    if (at_s <= w->now_s)
-        return arrive(w, m);
-    return agenda_add(
-        &w->agenda, (struct moment){.at_s = at_s, .kind = MOMENT_ARRIVE, .who = (uint32_t)m->to, .what = m});
-}
-
-static size_t bytes_of_rows(const struct local *w, row_set rows)
-{
-    size_t n = 0;
-    for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row)
-            n += row_size(&w->engine->setup, (enum row)row) * sizeof(float);
-    return n;
-}
-
-static fault fill_rows(struct actor *a, struct message *m, row_set rows)
-{
-    for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row && row_size(&a->world->engine->setup, (enum row)row)) {
-            TRY(snapshot_take(a, (enum row)row, &m->rows[m->n_rows]));
-            m->n_rows++;
-        }
-    return OK;
-}
-
-static fault local_send_rows(struct link *l, size_t to, uint64_t tag, row_set rows)
-{
-    struct actor *a = actor_of(l);
-    MUST_BE_UP(a);
-    if (!can_reach(a->world, l->self, to))
-        return gone(a, to);
-    struct message *m = message_new(a->world);
-    if (!m)
-        return OUT_OF_MEMORY;
-    m->from = l->self;
-    m->to = to;
-    m->tag = tag;
-    fault f = fill_rows(a, m, rows);
-    if (f) {
-        message_free(a->world, m);
-        return f;
-    }
-    return post(a, m, bytes_of_rows(a->world, rows));
-}
-
-static fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
-{
-    struct actor *a = actor_of(l);
-    MUST_BE_UP(a);
-    if (!can_reach(a->world, l->self, to))
-        return gone(a, to);
-    struct message *m = message_new(a->world);
-    void *copy = m ? malloc(n ? n : 1) : NULL;
-    if (!copy) {
-        free(m);
-        return OUT_OF_MEMORY;
-    }
-    memcpy(copy, bytes, n);
-    m->from = l->self;
-    m->to = to;
-    m->tag = tag;
-    m->bytes = copy;
-    m->n_bytes = n;
-    return post(a, m, n);
-}
-
-/* Takes the message out of the mail that `at` points to. */
-static void take_out(struct actor *a, struct message **at)
-{
-    struct message *m = *at;
-    *at = m->next;
-    if (!m->next)
-        a->mail_end = at;
-    m->next = NULL;
-}
-
-/* Takes the first message that fits out of the mail, or NULL. */
-static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
-{
-    for (struct message **at = &a->mail; *at; at = &(*at)->next)
-        if ((*at)->tag == tag && ((*at)->from == from || from == ANYONE)) {
-            struct message *m = *at;
-            take_out(a, at);
-            a->link.counts.received++;
-            return m;
-        }
-    return NULL;
-}
-
-static bool holds_spare(const struct message *m, enum row row)
-{
-    for (size_t i = 0; i < m->n_rows; i++)
-        if (m->rows[i]->row == row && m->rows[i]->at != m->from)
-            return true;
-    return false;
-}
-
-/* The link that points to the oldest message in the mail that holds a spare row, or NULL. */
-static struct message **oldest_mail(struct local *w, enum row row)
-{
-    struct message **oldest = NULL;
-    for (size_t i = 0; i < w->n; i++)
-        for (struct message **at = &w->actors[i].mail; *at; at = &(*at)->next)
-            if (holds_spare(*at, row) && (!oldest || (*at)->number < (*oldest)->number))
-                oldest = at;
-    return oldest;
-}
-
-static struct message *oldest_under_way(const struct local *w, enum row row)
-{
-    struct message *oldest = NULL;
-    for (size_t i = 0; i < w->agenda.n; i++) {
-        struct message *m = w->agenda.heap[i].kind == MOMENT_ARRIVE ? w->agenda.heap[i].what : NULL;
-        if (m && holds_spare(m, row) && (!oldest || m->number < oldest->number))
-            oldest = m;
-    }
-    return oldest;
-}
-
-bool give_up_oldest(struct local *w, enum row row)
-{
-    struct message **at = oldest_mail(w, row), *m = at ? *at : oldest_under_way(w, row);
-    if (!m)
-        return false;
-    char text[128];
-    snprintf(text, sizeof text,
-             "rows from agent %zu to agent %zu are given up unread: too many are under way", m->from, m->to);
-    local_link.note(&w->actors[m->from].link, "given-up", text);
-    if (at) {
-        take_out(&w->actors[m->to], at);
-        w->actors[m->from].link.counts.lost++;
-        message_free(w, m);
-        return true;
-    }
-    m->given_up = true;
-    while (m->n_rows)
-        snapshot_drop(w, m->rows[--m->n_rows]);
-    return true;
-}
-
-static fault add_deadline(struct actor *a)
-{
-    struct local *w = a->world;
-    if (w->n_deadlines == w->deadline_room) {
-        size_t room = w->deadline_room ? 2 * w->deadline_room : 64;
-        struct deadline *ring = malloc(room * sizeof *ring);
-        if (!ring)
-            return OUT_OF_MEMORY;
-        for (size_t i = 0; i < w->n_deadlines; i++)
-            ring[i] = w->deadlines[(w->deadline_first + i) % w->deadline_room];
-        free(w->deadlines);
-        w->deadlines = ring;
-        w->deadline_room = room;
-        w->deadline_first = 0;
-    }
-    w->deadlines[(w->deadline_first + w->n_deadlines++) % w->deadline_room] = (struct deadline){
-        w->now_s + w->stage->experiment->network.patience_s, (uint32_t)a->link.self, a->ticket + 1};
-    return OK;
-}
-
-static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct message **out)
-{
-    MUST_BE_UP(a);
-    struct message *m = take_mail(a, from, tag);
-    if (!m) {
-        if (from != ANYONE && !can_reach(a->world, a->link.self, from))
-            return gone(a, from);
-        double since = a->world->now_s;
-        TRY(add_deadline(a));
-        a->receives = true;
-        a->from = from;
-        a->tag = tag;
-        fault f = park(a);
-        a->receives = false;
-        a->link.counts.waiting_s += a->world->now_s - since;
-        TRY(f);
-        m = take_mail(a, from, tag);
-        if (!m)
-            return FAIL(FAULT_PEER, "what agent %zu was sent is given up: too many rows are under way",
-                        a->link.self);
-    }
-    *out = m;
-    return OK;
-}
-
-static fault local_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out)
-{
-    struct message *m;
-    TRY(wait_for_mail(actor_of(l), from, tag, &m));
-    out->rows = m;
-    return OK;
-}
-
-static fault local_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender)
-{
-    struct actor *a = actor_of(l);
-    struct message *m;
-    TRY(wait_for_mail(a, from, tag, &m));
-    fault f = OK;
-    if (m->n_bytes != n || !m->bytes)
-        f = FAIL(FAULT_USAGE, "agent %zu sent %zu bytes where agent %zu expects %zu", m->from, m->n_bytes,
-                 l->self, n);
-    else
-        memcpy(bytes, m->bytes, n);
-    if (!f && sender)
-        *sender = m->from;
-    message_free(a->world, m);
-    return f;
-}
-
-static void local_drop(struct link *l, struct parcel *p)
-{
-    if (p->rows)
-        message_free(actor_of(l)->world, p->rows);
-    p->rows = NULL;
-}
-
-static void local_forget(struct link *l, uint64_t tag)
-{
-    struct actor *a = actor_of(l);
-    struct message **at = &a->mail;
-    while (*at) {
-        struct message *m = *at;
-        if (m->tag >= tag) {
-            at = &m->next;
-            continue;
-        }
-        take_out(a, at);
-        a->link.counts.unread++;
-        message_free(a->world, m);
-    }
+    return tape_update(a->world->tape, (struct update){l->self, lr, t, first, end});
 }
 
 /* ---- rows ---- */
@@ -362,50 +72,57 @@ static const struct snapshot *row_in(const struct message *m, enum row row)
     return NULL;
 }
 
-/* mine = self * mine + the parcels' rows, as one blend. Terms beyond the stack's room come from the heap. */
-static fault blend_row(struct actor *a, enum row row, double self, const struct parcel *parcels,
-                       const double *weights, size_t n)
+/* Where the floats a term means lie, or a fault where a parcel does not hold them. */
+static fault find_term(const struct actor *a, const struct term *t, size_t first, size_t end, size_t *at)
 {
-    size_t from_here[MOST_TERMS], *from = from_here;
-    float weights_here[MOST_TERMS], *w = weights_here;
-    if (n + 1 > MOST_TERMS) {
-        from = malloc((n + 1) * sizeof *from);
-        w = malloc((n + 1) * sizeof *w);
-    }
-    fault f = from && w ? about_to_write(a, row) : OUT_OF_MEMORY;
-    if (!f) {
-        size_t terms = 0;
-        from[terms] = a->link.self;
-        w[terms++] = (float)self;
-        for (size_t i = 0; i < n; i++) {
-            const struct snapshot *s = row_in(parcels[i].rows, row);
-            if (!s)
-                continue;
-            from[terms] = s->at;
-            w[terms++] = (float)weights[i];
-        }
-        f = tape_blend(a->world->tape, (struct blend){row, a->link.self, NO_ROW, from, w, terms});
-    }
-    if (from != from_here)
-        free(from);
-    if (w != weights_here)
-        free(w);
-    return f;
+    *at = a->link.self;
+    if (!t->parcel)
+        return OK;
+    const struct snapshot *s = row_in(t->parcel->rows, t->row);
+    if (!s || s->first > first || s->end < end)
+        return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", a->link.self);
+    *at = s->at;
+    return OK;
 }
 
-static fault local_mix(struct link *l, row_set rows, double self, struct parcel *parcels,
-                       const double *weights, size_t n)
+static fault blend_terms(struct actor *a, struct blend *b, const struct term *terms, size_t *from,
+                         enum row *from_rows, float *weights)
+{
+    TRY(about_to_write(a, b->row, b->first, b->end));
+    for (size_t i = 0; i < b->n; i++) {
+        TRY(find_term(a, &terms[i], b->first, b->end, &from[i]));
+        from_rows[i] = terms[i].row;
+        weights[i] = (float)terms[i].weight;
+    }
+    b->from = from;
+    b->from_rows = from_rows;
+    b->weights = weights;
+    return tape_blend(a->world->tape, *b);
+}
+
+/* Terms beyond the stack's room come from the heap. */
+static fault local_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
+                       size_t n)
 {
     struct actor *a = actor_of(l);
-    MUST_BE_UP(a);
-    fault f = OK;
-    for (int row = 0; !f && row < N_ROWS; row++)
-        if (rows & 1u << row && row_size(&a->world->engine->setup, (enum row)row))
-            f = blend_row(a, (enum row)row, self, parcels, weights, n);
-    if (rows & ROWS_PARAMS)
+    size_t size = row_size(&a->world->engine->setup, into);
+    struct blend b = {
+        .row = into, .into = l->self, .also = NO_ROW, .first = first, .end = end < size ? end : size, .n = n};
+    size_t here[MOST_TERMS], *from = n > MOST_TERMS ? malloc(n * sizeof *from) : here;
+    enum row rows_here[MOST_TERMS], *rows = n > MOST_TERMS ? malloc(n * sizeof *rows) : rows_here;
+    float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
+    fault f = from && rows && weights ? OK : OUT_OF_MEMORY;
+    if (!f && !a->alive)
+        f = FAIL(FAULT_CRASH, "the machine of agent %zu is down", l->self);
+    if (!f && n && b.first < b.end)
+        f = blend_terms(a, &b, terms, from, rows, weights);
+    if (into == ROW_PARAMS)
         a->writes++;
-    for (size_t i = 0; i < n; i++)
-        local_drop(l, &parcels[i]);
+    if (n > MOST_TERMS) {
+        free(from);
+        free(rows);
+        free(weights);
+    }
     return f;
 }
 
@@ -434,7 +151,7 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
-    size_t n_bytes = bytes_of_rows(w, rows);
+    size_t n_bytes = bytes_of_span(w, whole(rows));
     double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
     if (later_of(there, back) <= w->now_s)
         return average_now(w, a, b, rows);
@@ -457,9 +174,15 @@ fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set 
     float halves[2] = {0.5f, 0.5f};
     for (int row = 0; row < N_ROWS; row++)
         if (rows & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
-            TRY(about_to_write(a, (enum row)row));
-            TRY(about_to_write(peer, (enum row)row));
-            TRY(tape_blend(w->tape, (struct blend){(enum row)row, i, j, from, halves, 2}));
+            TRY(about_to_write(a, (enum row)row, 0, TO_END));
+            TRY(about_to_write(peer, (enum row)row, 0, TO_END));
+            TRY(tape_blend(w->tape, (struct blend){.row = (enum row)row,
+                                                   .into = i,
+                                                   .also = j,
+                                                   .end = TO_END,
+                                                   .from = from,
+                                                   .weights = halves,
+                                                   .n = 2}));
         }
     a->writes++;
     peer->writes++;
@@ -468,7 +191,7 @@ fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set 
     return OK;
 }
 
-static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS;
+static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT;
 
 static fault local_adopt(struct link *l, size_t peer)
 {
@@ -477,7 +200,7 @@ static fault local_adopt(struct link *l, size_t peer)
     MUST_BE_UP(a);
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
-    double at_s = transfer(w, &w->actors[peer], a, bytes_of_rows(w, everything));
+    double at_s = transfer(w, &w->actors[peer], a, bytes_of_span(w, whole(everything)));
     if (at_s <= w->now_s)
         return adopt_now(w, a, &w->actors[peer]);
     return wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL);
@@ -489,12 +212,10 @@ fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
         peer->link.counts.lost++;
         return gone(a, peer->link.self);
     }
-    float one = 1;
     for (int row = 0; row < N_ROWS; row++)
         if (everything & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
-            TRY(about_to_write(a, (enum row)row));
-            TRY(tape_blend(w->tape,
-                           (struct blend){(enum row)row, a->link.self, NO_ROW, &peer->link.self, &one, 1}));
+            TRY(about_to_write(a, (enum row)row, 0, TO_END));
+            TRY(copy_row(w, (enum row)row, peer->link.self, a->link.self, 0, TO_END));
         }
     a->writes++;
     a->link.counts.received++;
@@ -524,6 +245,7 @@ const struct link_ops local_link = {
     .now_s = local_link_now,
     .sleep = local_sleep,
     .learn = local_learn,
+    .await = local_await,
     .update = local_update,
     .send_rows = local_send_rows,
     .recv_rows = local_recv_rows,
@@ -534,6 +256,8 @@ const struct link_ops local_link = {
     .average = local_average,
     .adopt = local_adopt,
     .forget = local_forget,
+    .dissolve = local_dissolve,
+    .dissolved = local_dissolved,
     .takes_part = local_takes_part,
     .staleness = local_staleness,
     .note = local_note,
