@@ -127,7 +127,8 @@ static void update_slice(void *ctx, size_t piece, int worker)
     for (int i = 0; i < OPTIM_SLOTS; i++)
         slot[i] =
             h->stride[ROW_SLOT0 + i] ? host_row(h, (enum row)(ROW_SLOT0 + i), u->replica) + first : NULL;
-    optim_row(o)->step(o->kind.settings, u->lr, u->t, end - first, host_row(h, ROW_PARAMS, u->replica) + first,
+    optim_row(o)->step(o->kind.settings, u->lr, u->t, end - first,
+                       host_row(h, ROW_PARAMS, u->replica) + first,
                        host_row(h, ROW_GRADS, u->replica) + first, slot);
 }
 

@@ -1,4 +1,5 @@
-/* host.h - what engines on the host share: rows in plain memory, optimiser steps over the workers, batches from bytes. */
+/* host.h - what engines on the host share: rows in plain memory, optimiser steps over the workers, batches
+ * from bytes. */
 #ifndef VECHE_ENGINE_HOST_H
 #define VECHE_ENGINE_HOST_H
 
@@ -8,12 +9,12 @@
 #include "engine/engine.h"
 
 struct host {
-    struct engine engine;   /* first: a struct host * is a struct engine * */
-    struct pool *pool;      /* owned */
-    bool alone;             /* steps and mixes by the caller alone: somebody else is on the other cores */
-    struct block memory;    /* owned: all rows */
-    float *rows[N_ROWS];    /* [replicas + spare][stride[row]] */
-    size_t stride[N_ROWS];  /* floats; a multiple of 16 */
+    struct engine engine;  /* first: a struct host * is a struct engine * */
+    struct pool *pool;     /* owned */
+    bool alone;            /* steps and mixes by the caller alone: somebody else is on the other cores */
+    struct block memory;   /* owned: all rows */
+    float *rows[N_ROWS];   /* [replicas + spare][stride[row]] */
+    size_t stride[N_ROWS]; /* floats; a multiple of 16 */
 };
 
 /* Sets up the shared part; rows start as zeros, slots as the optimiser says. */
@@ -37,7 +38,8 @@ fault host_write(struct engine *e, enum row row, size_t replica, const float *fl
 /* One sample as normalised floats [c][h][w], as its pick says. */
 void host_sample(const struct samples *s, struct pick pick, float *out);
 
-/* Whether dropout keeps element i (of the whole batch, [sample][c][h][w]) of op `op`; the same on every engine. */
+/* Whether dropout keeps element i (of the whole batch, [sample][c][h][w]) of op `op`; the same on every
+ * engine. */
 static inline bool dropout_keeps(uint64_t key, double rate, size_t i)
 {
     return (double)(rng_hash(key, i) >> 40) >= rate * 0x1p24;

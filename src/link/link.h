@@ -52,7 +52,8 @@ struct term {
     const struct parcel *parcel; /* NULL: mine */
 };
 
-/* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << 32 | number of the message. */
+/* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << 32 | number of the
+ * message. */
 #define TAG_GROUP (1ull << 63)
 
 struct link_ops {
@@ -63,8 +64,8 @@ struct link_ops {
 
     /* Begins a lesson on my next batch (number `lesson`, from 0); returns at once. */
     fault (*learn)(struct link *l, uint64_t lesson);
-    /* Waits until the floats [first, ...) of my gradient are ready; 0: the lesson is over. The gradient becomes
-     * ready from its end to its beginning, as the backward pass goes. */
+    /* Waits until the floats [first, ...) of my gradient are ready; 0: the lesson is over. The gradient
+     * becomes ready from its end to its beginning, as the backward pass goes. */
     fault (*await)(struct link *l, size_t first);
     /* A step of my optimiser with the floats [first, end) of my gradient; takes no time. t counts my steps,
      * from 1. */
@@ -75,8 +76,8 @@ struct link_ops {
     /* Waits for a span under this tag, from one peer or ANYONE; `sender` may be NULL. */
     fault (*recv_rows)(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
     void (*drop)(struct link *l, struct parcel *p);
-    /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes no time. Every
-     * parcel must hold these floats of the row it is asked for. Parcels are kept. */
+    /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes no time.
+     * Every parcel must hold these floats of the row it is asked for. Parcels are kept. */
     fault (*mix)(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n);
 
     /* Bytes to a peer: borrowed only until send returns. */
@@ -92,11 +93,16 @@ struct link_ops {
 
     /* Lets go of messages that arrived for tags below this one. */
     void (*forget)(struct link *l, uint64_t tag);
-    /* Tells everyone who can be reached that nothing more will come under tags of groups below this one, and why:
-     * whoever waits for such a message, or will, gets FAULT_PEER with this text at once. */
+    /* Tells everyone who can be reached that nothing more will come under tags of groups below this one, and
+     * why: whoever waits for such a message, or will, gets FAULT_PEER with this text at once. 0: asks
+     * everyone to do so for the generation it is in. */
     void (*dissolve)(struct link *l, uint64_t below, const char *why);
     /* The tag below which tags of groups are dissolved, as far as I have heard. */
     uint64_t (*dissolved)(const struct link *l);
+    /* The peer is alive and can be reached from here, as far as is known. */
+    bool (*can_reach)(const struct link *l, size_t peer);
+    /* The peer's program is known to have come to its end. */
+    bool (*has_ended)(const struct link *l, size_t peer);
     /* The peer is alive, can be reached from here, and takes part in round k. */
     bool (*takes_part)(const struct link *l, size_t peer, uint64_t k);
     /* Times my parameters were written since my last lesson was asked for. */

@@ -19,21 +19,23 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     const struct experiment *e = stage->experiment;
     *a = (struct agent){.index = index, .stage = stage, .settings = e->strategy.settings};
     size_t degree = agent_degree(a);
-    a->parcel_room = 1 + (strategy_row(e)->hears_everyone ? stage->n_members : degree);
+    const struct strategy_row *row = strategy_row(e);
+    a->parcel_room = 1 + (row->hears_everyone || row->forms_group ? stage->n_members : degree);
     a->parcels = calloc(a->parcel_room, sizeof *a->parcels);
     a->shares = calloc(a->parcel_room, sizeof *a->shares);
     a->missed = calloc(degree + 1, sizeof *a->missed);
     fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
+    if (!f && row->forms_group && !agent_helps(a))
+        f = group_init(&a->group, index, a->parcels, stage->n_agents);
     if (!f && !agent_helps(a))
         f = feed_init(&a->feed, &e->data, stage->seed, (uint32_t)index, share, n_share);
-    if (f)
-        free_room(a);
     return f;
 }
 
 void agent_release(struct agent *a)
 {
     feed_release(&a->feed);
+    group_release(&a->group);
     free_room(a);
 }
 
@@ -135,9 +137,49 @@ fault agent_end_round(struct agent *a)
     return OK;
 }
 
+struct group *agent_group(struct agent *a)
+{
+    a->group.link = a->link;
+    return &a->group;
+}
+
+static void note_reunion(struct agent *a, const char *why)
+{
+    const struct group *g = &a->group;
+    char text[256];
+    if (g->rank == 0) {
+        snprintf(text, sizeof text, "%zu of %zu agents go on together from round %llu: %.120s", g->n,
+                 g->n_all, (unsigned long long)a->k, why);
+        a->link->ops->note(a->link, "group", text);
+    }
+}
+
+fault agent_regroup(struct agent *a, const char *why)
+{
+    struct reunion r = {0};
+    struct group *g = agent_group(a);
+    fault f;
+    do {
+        TRY(group_reform(g, a->k, why, &r));
+        f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader)) : OK;
+        if (f && !is_about_peers(f))
+            return f;
+        fault_drop(f);
+    } while (f);
+    a->k = r.round;
+    note_reunion(a, why);
+    return OK;
+}
+
 fault agent_rejoin(struct agent *a)
 {
     a->returned = false;
+    if (strategy_row(a->stage->experiment)->forms_group && !agent_helps(a)) {
+        char why[64];
+        snprintf(why, sizeof why, "agent %zu is back", a->index);
+        agent_group(a)->is_newcomer = true;
+        return agent_regroup(a, why);
+    }
     for (size_t i = 0; i < agent_degree(a); i++) {
         size_t peer = agent_neighbour(a, i);
         fault f = a->link->ops->adopt(a->link, peer);

@@ -2,7 +2,8 @@
  *
  *   an agent's life:  [rejoin] -> goes_on -> learn -> update -> ... -> end_round -> goes_on -> ... -> the end
  *
- * Agents 0 .. n_agents - 1 learn; a strategy may ask for helpers (servers), numbered after them, which have no samples.
+ * Agents 0 .. n_agents - 1 learn; a strategy may ask for helpers (servers), numbered after them, which have
+ * no samples.
  *
  * An agent acts on a stage it shares with the others of its experiment, and reaches them through its link. A
  * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
@@ -10,6 +11,7 @@
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H
 
+#include "collective/group.h"
 #include "data/data.h"
 #include "link/link.h"
 #include "topology/topology.h"
@@ -20,7 +22,7 @@ struct stage {
     const struct weights *weights;       /* of the topology's edges */
     uint64_t seed;
     size_t n_agents, n_members; /* those that learn; with those that help */
-    uint64_t rounds; /* of every agent; of all together n_agents times as many */
+    uint64_t rounds;            /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
     bool asynchronous; /* the rounds are shared: whoever is free takes the next */
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
@@ -41,8 +43,9 @@ struct agent {
     bool returned;          /* its machine was down and is back: it must rejoin */
     struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
     size_t parcel_room;
-    double *shares; /* owned: likewise for weights                    */
-    bool *missed;   /* owned: neighbours whose absence was noted      */
+    double *shares;     /* owned: likewise for weights                    */
+    bool *missed;       /* owned: neighbours whose absence was noted      */
+    struct group group; /* owned: of all that learn, where the strategy forms one */
     struct staleness {
         uint64_t sum, most, n;
     } staleness;
@@ -55,9 +58,9 @@ struct agent {
 fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share);
 void agent_release(struct agent *a);
 
-bool agent_goes_on(struct agent *a);    /* false when all rounds are done                             */
-fault agent_learn(struct agent *a);     /* g on my next batch                                         */
-fault agent_begin(struct agent *a);     /* the same, but g is not yet there: await(first), then await(0) */
+bool agent_goes_on(struct agent *a); /* false when all rounds are done                             */
+fault agent_learn(struct agent *a);  /* g on my next batch                                         */
+fault agent_begin(struct agent *a);  /* the same, but g is not yet there: await(first), then await(0) */
 fault agent_await(struct agent *a, size_t first);
 fault agent_update(struct agent *a);    /* theta = theta - alpha_k g, as the optimiser says           */
 double agent_rate(struct agent *a);     /* alpha_k, by the schedule; also noted in a->lr              */
@@ -73,6 +76,11 @@ fault agent_mix(struct agent *a, row_set rows, double self, size_t n);
 fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n);
 /* A fault about a peer that is gone or silent; any other is the strategy's to pass up. */
 bool is_about_peers(fault f);
+
+/* Of all that learn; for strategies that form one. */
+struct group *agent_group(struct agent *a);
+/* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
+fault agent_regroup(struct agent *a, const char *why);
 
 static inline bool agent_helps(const struct agent *a)
 {
@@ -92,6 +100,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool asynchronous;
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
+    bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
     /* Make and free stage->shared; may be NULL. */
     fault (*open)(struct stage *s);

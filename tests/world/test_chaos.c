@@ -75,7 +75,8 @@ static fault kept_recv(struct link *l, size_t from, uint64_t tag, struct parcel 
     return waited(l, since, f);
 }
 
-static fault kept_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n)
+static fault kept_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
+                      size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)

@@ -63,8 +63,7 @@ static fault watched_mix(struct engine *e, const struct blend *blends, size_t n)
         for (size_t j = 0; j < n; j++)
             if (i != j) {
                 assert_false(touches(&blends[j], blends[i].row, blends[i].into));
-                assert_false(blends[i].also != NO_ROW &&
-                             touches(&blends[j], blends[i].row, blends[i].also));
+                assert_false(blends[i].also != NO_ROW && touches(&blends[j], blends[i].row, blends[i].also));
             }
     c->n++;
     c->blends += n;
@@ -285,12 +284,9 @@ static void a_silent_tape_computes_nothing(void **state)
     tape_set_silent(t, true);
     must(tape_learn(t, 0, 0));
     must(tape_update(t, (struct update){0, 0.1, 1, 0, TO_END}));
-    must(tape_blend(t, (struct blend){.row = ROW_PARAMS,
-                                      .also = NO_ROW,
-                                      .end = TO_END,
-                                      .from = &from,
-                                      .weights = &one,
-                                      .n = 1}));
+    must(tape_blend(
+        t, (struct blend){
+               .row = ROW_PARAMS, .also = NO_ROW, .end = TO_END, .from = &from, .weights = &one, .n = 1}));
     assert_false(tape_is_long(t));
     must(tape_flush(t));
     assert_int_equal(calls.n, 0);

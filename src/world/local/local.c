@@ -330,7 +330,8 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
     w->mended = calloc(t ? t->n_edges + 1 : 1, sizeof *w->mended);
     if (!w->actors || !w->group || !w->random_draws || !w->mended)
         return OUT_OF_MEMORY;
-    TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents, &w->tape));
+    TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents,
+                 &w->tape));
     TRY(rows_open(w));
     TRY(open_actors(w, agents, speeds));
     return script_open(w);

@@ -44,6 +44,12 @@ void drop_mail(struct actor *a)
     a->mail_end = &a->mail;
 }
 
+/* Of the generation after the one a tag is of. */
+static uint64_t next_generation(uint64_t tag)
+{
+    return (tag | TAG_GROUP) + (1ull << 32);
+}
+
 static bool is_dissolved(const struct actor *a, uint64_t tag)
 {
     return tag >= TAG_GROUP && tag < a->dissolved;
@@ -51,6 +57,8 @@ static bool is_dissolved(const struct actor *a, uint64_t tag)
 
 static void hear_of_dissolution(struct actor *a, uint64_t below, const char *why)
 {
+    if (below == 0)
+        local_dissolve(&a->link, next_generation(a->dissolved), why);
     if (below <= a->dissolved)
         return;
     a->dissolved = below;
@@ -95,7 +103,8 @@ static fault post(struct actor *a, struct message *m, size_t n_bytes)
 /* How many floats of a row a span takes. */
 static size_t floats_in(const struct local *w, struct span s, enum row row)
 {
-    size_t size = s.rows & 1u << row ? row_size(&w->engine->setup, row) : 0, end = s.end < size ? s.end : size;
+    size_t size = s.rows & 1u << row ? row_size(&w->engine->setup, row) : 0,
+           end = s.end < size ? s.end : size;
     return end > s.first ? end - s.first : 0;
 }
 
@@ -169,12 +178,15 @@ fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, siz
 void local_dissolve(struct link *l, uint64_t below, const char *why)
 {
     struct actor *a = actor_of(l);
-    if (!a->alive || below <= a->dissolved)
+    if (!a->alive || (below && below <= a->dissolved))
         return;
-    hear_of_dissolution(a, below, why);
+    if (below)
+        hear_of_dissolution(a, below, why);
+    char text[sizeof a->why_dissolved];
+    snprintf(text, sizeof text, "%s", why);
     for (size_t to = 0; to < l->n_members; to++)
         if (to != l->self && can_reach(a->world, l->self, to))
-            fault_drop(send_bytes(a, to, below, a->why_dissolved, strlen(a->why_dissolved) + 1, true));
+            fault_drop(send_bytes(a, to, below, text, strlen(text) + 1, true));
 }
 
 uint64_t local_dissolved(const struct link *l)

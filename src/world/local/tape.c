@@ -235,8 +235,7 @@ fault tape_blend(struct tape *t, struct blend b)
 
 bool tape_is_long(const struct tape *t)
 {
-    return t->n_lessons >= t->lessons_wanted ||
-           t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
+    return t->n_lessons >= t->lessons_wanted || t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
 }
 
 static fault run_lessons(struct tape *t, const uint32_t *which, size_t n)

@@ -229,6 +229,16 @@ static bool local_takes_part(const struct link *l, size_t peer, uint64_t k)
     return can_reach(a->world, l->self, peer) && k >= takes_part_from(a->world, l->self, peer);
 }
 
+static bool local_can_reach(const struct link *l, size_t peer)
+{
+    return can_reach(((const struct actor *)l)->world, l->self, peer);
+}
+
+static bool local_has_ended(const struct link *l, size_t peer)
+{
+    return ((const struct actor *)l)->world->actors[peer].life == LIFE_DONE;
+}
+
 static uint64_t local_staleness(const struct link *l)
 {
     const struct actor *a = (const struct actor *)l;
@@ -258,6 +268,8 @@ const struct link_ops local_link = {
     .forget = local_forget,
     .dissolve = local_dissolve,
     .dissolved = local_dissolved,
+    .can_reach = local_can_reach,
+    .has_ended = local_has_ended,
     .takes_part = local_takes_part,
     .staleness = local_staleness,
     .note = local_note,

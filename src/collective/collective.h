@@ -1,0 +1,48 @@
+/* collective.h - what the members of a group do together: sums, broadcasts, gathers, a barrier.
+ *
+ * Every member calls the same collective with the same arguments, in the same order. Afterwards all have the
+ * same bits. When a member dies in the middle, all of the living get FAULT_PEER with its name, and the span
+ * is undefined.
+ *
+ * An algorithm of all-reduce is one file: its head states the messages, rounds and bytes of the literature,
+ * which its test counts. Cost on a network where a message of n floats takes alpha + n * beta, everybody
+ * sending and receiving one at a time.
+ */
+#ifndef VECHE_COLLECTIVE_COLLECTIVE_H
+#define VECHE_COLLECTIVE_COLLECTIVE_H
+
+#include "collective/group.h"
+
+/* What the busiest member does, and the time of all on a uniform network. */
+struct cost {
+    double messages, floats; /* sent */
+    double latencies;        /* alphas on the critical path           */
+    double path_floats;      /* betas on the critical path            */
+};
+
+struct collective {
+    const char *name, *help;
+    /* The floats [first, end) of everybody's row become their sum. */
+    fault (*sum)(struct group *g, enum row row, size_t first, size_t end);
+    struct cost (*cost)(size_t members, size_t floats);
+};
+
+/* In the order of the enum below; names as written after `algorithm:`. */
+enum { ALL_TO_ALL, STAR, TREE, RING, BUTTERFLY, HALVING_DOUBLING, BINARY_BLOCKS, N_COLLECTIVES };
+extern const struct collective *const collectives[N_COLLECTIVES];
+extern const char *const collective_names[N_COLLECTIVES + 1]; /* NULL at the end: the choices of a setting */
+
+/* Sum, then every member divides by their number. */
+fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
+fault group_mean(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
+
+/* Everyone's span becomes the root's (a rank), along a binomial tree. */
+fault group_broadcast(struct group *g, size_t root, struct span span);
+/* The root gets g->parcels[rank] from every other member; it lets them go by group_end. */
+fault group_gather(struct group *g, size_t root, struct span span);
+/* Nobody leaves before everybody has come (dissemination: ceil(log2 m) messages each). */
+fault group_barrier(struct group *g);
+/* n bytes of everybody, in rank order, to everybody. */
+fault group_exchange(struct group *g, const void *mine, size_t n_bytes, void *all);
+
+#endif
