@@ -133,6 +133,7 @@ fault agent_end_round(struct agent *a)
 {
     a->k++;
     a->stage->ended++;
+    group_forgive(&a->group);
     a->link->ops->forget(a->link, a->k);
     return OK;
 }

@@ -52,10 +52,17 @@ static fault nothing_more(void *ctx)
 static void write_note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
 {
     struct cast *g = ctx;
-    char *longer = text_of("%s%.6f %zu %s: %s\n", g->notes ? g->notes : "", now_s, agent, kind, text);
-    free(g->notes);
-    g->notes = longer;
+    char *line = text_of("%.6f %zu %s: %s\n", now_s, agent, kind, text);
+    size_t n = strlen(line);
+    if (g->notes_length + n >= g->notes_room) {
+        g->notes_room = 2 * (g->notes_room + n + 1);
+        g->notes = realloc(g->notes, g->notes_room);
+        assert_non_null(g->notes);
+    }
+    memcpy(g->notes + g->notes_length, line, n + 1);
+    g->notes_length += n;
     g->n_notes++;
+    free(line);
 }
 
 static fault parse(const char *text, int rounds, unsigned seed, struct experiment **out)

@@ -31,7 +31,7 @@ struct cast {
     size_t n, size;      /* agents; parameters of each */
     struct link_ops ops; /* the agents': the world's own, but for what a test puts in its place */
     char *notes;         /* owned: a line "seconds agent kind: text" each */
-    size_t n_notes;
+    size_t n_notes, notes_length, notes_room;
     float *rows;             /* owned: what group_row gives */
     struct strategy_row row; /* of the test's own program, if it has one */
     struct kind kind;
