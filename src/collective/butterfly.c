@@ -35,10 +35,15 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 /* The busiest is one that goes on and has a partner: it sends it the result. */
 static struct cost cost(size_t m, size_t n)
 {
-    size_t levels = log2_floor(m);
-    bool folds = m > (size_t)1 << levels;
-    double sent = (double)(levels + folds), steps = (double)(levels + 2 * folds), floats = (double)n;
-    return (struct cost){sent, sent * floats, steps, steps * floats};
+    size_t levels = log2_floor(m), extra = m - ((size_t)1 << levels), both_late = log2_ceil(extra);
+    double sent = (double)(levels + (extra > 0)), floats = (double)n, steps = (double)levels;
+    if (extra == 0)
+        return (struct cost){sent, sent * floats, {{steps, steps * floats}}};
+    if (both_late == levels)
+        return (struct cost){sent, sent * floats, {{steps + 2, (steps + 2) * floats}}};
+    return (struct cost){sent,
+                         sent * floats,
+                         {{(double)both_late + 2, (steps + 2) * floats}, {steps + 1, (steps + 1) * floats}}};
 }
 
 const struct collective collective_butterfly = {

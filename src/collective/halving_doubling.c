@@ -36,8 +36,8 @@ static struct cost cost(size_t m, size_t n)
         had -= had / 2;
         path += had;
     }
-    return (struct cost){(double)(2 * levels + folds), (double)(sent + folds * n),
-                         (double)(2 * (levels + folds)), 2 * (double)(path + folds * n)};
+    double steps = (double)(2 * (levels + folds)), floats = 2 * (double)(path + folds * n);
+    return (struct cost){(double)(2 * levels + folds), (double)(sent + folds * n), {{steps, floats}}};
 }
 
 const struct collective collective_halving_doubling = {

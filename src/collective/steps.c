@@ -131,7 +131,7 @@ struct fold fold_of(const struct group *g)
     f.extra = g->n - f.p;
     if (g->rank < 2 * f.extra) {
         f.goes_on = g->rank % 2;
-        f.index = g->rank / 2;
+        f.index = f.extra - 1 - g->rank / 2;
     } else
         f.index = g->rank - f.extra;
     return f;
@@ -140,7 +140,7 @@ struct fold fold_of(const struct group *g)
 size_t fold_rank(const void *ctx, size_t index)
 {
     const struct fold *f = ctx;
-    return index < f->extra ? 2 * index + 1 : index + f->extra;
+    return index < f->extra ? 2 * (f->extra - 1 - index) + 1 : index + f->extra;
 }
 
 fault fold_in(struct group *g, const struct fold *f, struct part p)

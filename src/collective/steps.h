@@ -69,8 +69,9 @@ fault cube_gather(struct group *g, const struct cube *c, struct part whole);
 
 /* With n = p + extra members, p the largest power of two, ranks 0 .. 2 extra - 1 are pairs: the even one
  * gives its floats to the odd one (in) and gets the result at the end (out). Of the p that go on, those with
- * a partner have the lowest indices: exchanges over the largest distance first then make everyone as late as
- * they are in the fewest steps, and nobody's early message gets in the way of a late one. */
+ * a partner have the lowest indices, the first pair the highest of these: exchanges over the largest distance
+ * first then make everyone as late as they are in the fewest steps, and messages of those that are ahead
+ * hardly ever keep a card from those that are not. */
 struct fold {
     size_t p, extra;
     bool goes_on;
