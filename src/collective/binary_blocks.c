@@ -89,8 +89,8 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     find_block(g, &at);
     struct cube c = {at.mine->levels, at.index, rank_in_block, at.mine};
     struct part share = cube_share(all, at.mine->levels, at.index);
-    TRY(cube_scatter(g, &c, all));
-    uint64_t up = group_tag(g), down = group_tag(g);
+    uint64_t halving = group_tag(g), up = group_tag(g), down = group_tag(g), doubling = group_tag(g);
+    TRY(cube_scatter(g, &c, halving, all));
     if (at.smaller)
         TRY(step_add(g, at.below, up, share));
     if (at.larger) {
@@ -99,7 +99,7 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     }
     if (at.smaller)
         TRY(step_give(g, at.below, down, share));
-    return cube_gather(g, &c, all);
+    return cube_gather(g, &c, doubling, all);
 }
 
 /* Of the first member of block b, which has the longer half of every half. */

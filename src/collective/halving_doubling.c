@@ -17,12 +17,12 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     struct part all = {row, first, end};
     struct fold f = fold_of(g);
     struct cube c = {log2_floor(f.p), f.index, fold_rank, &f};
+    uint64_t halving = group_tag(g), doubling = group_tag(g);
     TRY(fold_in(g, &f, all));
     if (f.goes_on) {
-        TRY(cube_scatter(g, &c, all));
-        TRY(cube_gather(g, &c, all));
-    } else
-        group_tag(g), group_tag(g); /* everybody asks for as many */
+        TRY(cube_scatter(g, &c, halving, all));
+        TRY(cube_gather(g, &c, doubling, all));
+    }
     return fold_out(g, &f, all);
 }
 

@@ -60,10 +60,11 @@ struct cube {
 
 /* Of a part that is halved `levels` times: what the member with this index is left with. */
 struct part cube_share(struct part whole, size_t levels, size_t index);
-/* Reduce-scatter: my share becomes the sum over the members; the rest is undefined. */
-fault cube_scatter(struct group *g, const struct cube *c, struct part whole);
+/* Reduce-scatter, under one tag since every level has another partner: my share becomes the sum over the
+ * members; the rest is undefined. */
+fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
 /* All-gather: everybody gets everybody's share. */
-fault cube_gather(struct group *g, const struct cube *c, struct part whole);
+fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
 
 /* ---- any number of members as a power of two ---- */
 
