@@ -3,11 +3,18 @@
  *
  *   working in generation G --(somebody is gone, silent, or back)--> dissolve(G + 1) --> everyone hears of it
  *          ^                                                                                 |
- *          +------- all who answer are the members of generation G + 1 <------ hello --------+
+ *          |                                              hello: all who answer are my view  |
+ *          +--- verdict: the members of G + 1 <--- views, to everyone in them <--------------+
  *
  * Whoever meets a fault in a collective tells everyone before passing it up, so all of the living fail
  * together and within their patience; then they re-form. Tags carry the generation: what was under way in an
- * earlier one reaches nobody. Two parts that cannot reach each other go on apart, and re-form when they can.
+ * earlier one reaches nobody.
+ *
+ * The lowest of all that hear each other says who the members are, so that all who go on in a generation go
+ * on with the same. Two parts that cannot reach each other go on apart, and re-form when they can. Where only
+ * some links are cut (b hears a and c, who do not hear each other) the lowest takes those that hear all it
+ * has taken, and whoever is left goes on alone until something changes. So does everybody who has re-formed
+ * many times and got no round further, say because patience is shorter than a message takes.
  */
 #ifndef VECHE_COLLECTIVE_GROUP_H
 #define VECHE_COLLECTIVE_GROUP_H
@@ -24,6 +31,10 @@ struct group {
     uint64_t number; /* of the next tag */
     uint64_t
         origin; /* the first member when this generation was formed: tells parts apart that were cut off */
+    uint64_t *apart; /* owned: a bit for each that could be reached when this generation was formed, and is
+                        not in it */
+    struct group_call *view, *heard, *verdict; /* owned: what is said while re-forming */
+    uint64_t attempted_round, attempts;        /* to re-form without getting a round further */
     bool is_newcomer; /* back after a crash: knows nothing of the others' generation */
 };
 
@@ -42,7 +53,7 @@ fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
  * Takes the fault and returns it. */
 fault group_end(struct group *g, fault f);
 
-/* Somebody who could be a member, can be reached and has not come to its end is not one. */
+/* It is dissolved, or somebody who could be a member and has not come to its end can be reached again. */
 bool group_is_incomplete(const struct group *g);
 
 /* What re-forming finds: the member that is furthest, and whether my rows must become its rows. */
