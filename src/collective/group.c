@@ -31,6 +31,11 @@ static uint64_t tag_of(uint64_t generation, uint64_t number)
     return TAG_GROUP | generation << 32 | number;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static uint64_t generation_of(uint64_t tag)
 {
     return tag < TAG_GROUP ? 0 : (tag & ~TAG_GROUP) >> 32;
@@ -142,19 +147,16 @@ bool group_is_incomplete(const struct group *g)
 
 /* ---- re-forming ---- */
 
-/* The next generation, which everyone hears of. Somebody who comes back takes part in the one the others
- * make. */
+/* The next generation, which everyone hears of. Somebody who comes back does not know the others' and asks
+ * them for their next; whichever of all that are named is the highest, it will be. */
 static void next_generation(struct group *g, const char *why)
 {
     const struct link_ops *ops = g->link->ops;
     uint64_t heard = generation_of(ops->dissolved(g->link));
-    if (g->is_newcomer) {
+    if (g->is_newcomer)
         ops->dissolve(g->link, 0, why);
-        g->generation = heard;
-    } else {
-        g->generation = heard > g->generation ? heard : g->generation + 1;
-        ops->dissolve(g->link, tag_of(g->generation, 0), why);
-    }
+    g->generation = heard > g->generation && !g->is_newcomer ? heard : later(heard, g->generation) + 1;
+    ops->dissolve(g->link, tag_of(g->generation, 0), why);
     g->is_newcomer = false;
     g->number = 0;
 }
