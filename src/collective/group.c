@@ -212,7 +212,8 @@ static fault hear_hellos(struct group *g)
     for (size_t i = 0; i < g->n_all && !is_outdated(g); i++) {
         if (!could_come(g, i))
             continue;
-        fault f = g->link->ops->recv(g->link, i, tag_of(g->generation, HELLO), NULL, 0, NULL);
+        char nothing;
+        fault f = g->link->ops->recv(g->link, i, tag_of(g->generation, HELLO), &nothing, 0, NULL);
         if (f && !is_about_a_peer(f))
             return f;
         if (!f)
