@@ -5,10 +5,12 @@
  *   for d = 1, ..., p/2:   swap complete shares with member index xor d; what I have doubles
  *
  * p = 2^L members: 2 L messages, 2 (1 - 1/p) n floats by each: 2 L alpha + 2 (1 - 1/p) n beta: as few floats
- * as the ring, with log2 p latencies in place of p. Any other m = p + extra: `extra` members give theirs to a
- * partner before and get the result after (steps.h), 2 (alpha + n beta) more. Every share is complete at one
- * member, which tells all: everybody gets the same bits. The halves are the pieces; with an odd number the
- * longer half sets the pace.
+ * as the ring, with 2 log2 p latencies in place of 2 (p - 1). Any other m = p + extra: `extra` members give
+ * theirs to a partner before and get the result after (steps.h), 2 (alpha + n beta) more; 2 % above that for
+ * some m and alpha, a fifth for a few m above 17, where members that are ahead hold the cards of others.
+ *
+ * Every share is complete at one member, which tells all: everybody gets the same bits. The halves are the
+ * pieces; with an odd number the longer half sets the pace.
  */
 #include "collective/steps.h"
 
