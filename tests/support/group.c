@@ -76,13 +76,10 @@ static fault parse(const char *text, int rounds, unsigned seed, struct experimen
     return f;
 }
 
-fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
+static fault open_cast(struct cast *g, struct experiment *e, int rounds)
 {
-    struct experiment *e = NULL;
-    *g = (struct cast){0};
     if (omp_set_num_threads)
         omp_set_num_threads(1);
-    TRY(parse(text, rounds, seed, &e));
     TRY(session_open(e, NULL, &g->run));
     g->world = g->run->world;
     g->world->watcher = (struct watcher){g, nothing_more, write_note};
@@ -95,6 +92,30 @@ fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
     g->rows = calloc(g->n * g->size, sizeof *g->rows);
     assert_non_null(g->rows);
     return OK;
+}
+
+fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){0};
+    TRY(parse(text, rounds, seed, &e));
+    return open_cast(g, e, rounds);
+}
+
+static void put_in_place(struct cast *g, struct experiment *e, strategy_run *program)
+{
+    g->row.run = program;
+    g->kind = (struct kind){.name = "test", .row = &g->row};
+    e->strategy.kind = &g->kind;
+}
+
+void group_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program)
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){.row = {.forms_group = true}};
+    must(parse(text, rounds, seed, &e));
+    put_in_place(g, e, program);
+    must(open_cast(g, e, rounds));
 }
 
 void group_open(struct cast *g, const char *text, int rounds)
@@ -187,9 +208,7 @@ void group_keep_from_learning(struct cast *g)
 
 void group_run_instead(struct cast *g, strategy_run *program)
 {
-    g->row.run = program;
-    g->kind = (struct kind){.name = "test", .row = &g->row};
-    g->run->experiment->strategy.kind = &g->kind;
+    put_in_place(g, g->run->experiment, program);
 }
 
 struct cast *group_of_agent(const struct agent *a)

@@ -53,6 +53,8 @@ void group_keep_from_learning(struct cast *g);
 
 /* Every agent runs this instead of its strategy. */
 void group_run_instead(struct cast *g, strategy_run *program);
+/* Like group_try, with a program whose agents are one group of collective/group.h from the start. */
+void group_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program);
 /* The group an agent is of. */
 struct cast *group_of_agent(const struct agent *a);
 
