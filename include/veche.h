@@ -71,6 +71,8 @@ typedef struct {
     double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */
     double loss, accuracy;             /* of the last evaluation, mean over agents; NaN before the first */
     double disagreement;               /* L2 from the mean, of the last evaluation         */
+    double waiting, waiting_min, waiting_max; /* shares of the agents' virtual time spent on waiting: mean, least, most */
+    const char *waited_for; /* who holds the others up, "agent 3"; NULL: nobody; valid during the call */
     const char *text;                  /* VECHE_NOTICE, VECHE_CHECKPOINT (the file); valid during the call */
 } veche_event;
 

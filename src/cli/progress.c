@@ -11,6 +11,8 @@
 
 enum { BAR = 24 };
 
+static const double MUCH_WAITING = 0.03; /* from here on it is worth a word */
+
 void progress_init(struct progress *p)
 {
     *p = (struct progress){.terminal = isatty(STDERR_FILENO) != 0, .last_s = -1};
@@ -64,6 +66,9 @@ static void draw_training(struct progress *p, const veche_event *e)
         n += (size_t)snprintf(tail + n, sizeof tail - n, "  test %.2f%%", e->accuracy);
     if (!isnan(e->accuracy) && e->agents > 1 && n < sizeof tail)
         n += (size_t)snprintf(tail + n, sizeof tail - n, "  apart %.2g", e->disagreement);
+    if (e->waiting > MUCH_WAITING && e->waited_for && n < sizeof tail)
+        n += (size_t)snprintf(tail + n, sizeof tail - n, "  waiting %.0f-%.0f%% for %s", 100 * e->waiting_min,
+                              100 * e->waiting_max, e->waited_for);
     if (e->images_per_s > 0 && share > 0 && n < sizeof tail)
         snprintf(tail + n, sizeof tail - n, "  left %s", clock_text(e->real_s / share * (1 - share), left));
     draw(p, share, tail);

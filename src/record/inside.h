@@ -16,6 +16,8 @@ json_t *json_number(double x);       /* null where x is not finite: JSON has no 
 json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */
 json_t *json_disagreement(const struct disagreement *d);
 json_t *json_spread(const struct spread *s);
+/* Null where it is not known; `thorough`: with each agent's own waiting. */
+json_t *json_waiting(const struct waiting *w, bool thorough);
 
 /* Digits of a number: the most with which 0.1 is still written as 0.1. */
 #define JSON_DIGITS JSON_REAL_PRECISION(15)
