@@ -60,8 +60,11 @@ static void draw_training(struct progress *p, const veche_event *e)
 {
     char tail[256], left[24];
     double share = e->rounds ? (double)e->round / (double)e->rounds : 0;
-    size_t n = (size_t)snprintf(tail, sizeof tail, " epoch %.2f/%g  %.0f img/s  loss %.4f", e->epoch,
-                                e->epochs, e->images_per_s, e->train_loss);
+    size_t n = 0;
+    if (e->method)
+        n = (size_t)snprintf(tail, sizeof tail, " %zu/%zu %.24s ", e->number, e->methods, e->method);
+    n += (size_t)snprintf(tail + n, sizeof tail - n, " epoch %.2f/%g  %.0f img/s  loss %.4f", e->epoch,
+                          e->epochs, e->images_per_s, e->train_loss);
     if (!isnan(e->accuracy) && n < sizeof tail)
         n += (size_t)snprintf(tail + n, sizeof tail - n, "  test %.2f%%", e->accuracy);
     if (!isnan(e->accuracy) && e->agents > 1 && n < sizeof tail)
@@ -108,6 +111,11 @@ void progress_watch(void *progress, const veche_event *event)
     case VECHE_NOTICE:
         progress_end(p);
         fprintf(stderr, "note: %s\n", event->text);
+        break;
+    case VECHE_METHOD:
+        progress_end(p);
+        p->last_s = -1;
+        fprintf(stderr, "method %zu of %zu: %s\n", event->number, event->methods, event->method);
         break;
     case VECHE_CHECKPOINT:
         break;

@@ -373,6 +373,10 @@ static fault put_page(FILE *to, const struct report *r, enum axis by, const char
     put_title(to, r);
     fputs("</h1>\n<p class=\"lead\">", to);
     svg_text(to, sentence);
+    if (r->remark) {
+        fputc(' ', to);
+        svg_text(to, r->remark);
+    }
     fputs("</p>\n", to);
     put_table(to, r);
     TRY(put_figures(to, r, by));

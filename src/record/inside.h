@@ -9,9 +9,6 @@
 /* Opens (or makes) events.jsonl at its end, after cutting a line that a crash left half written. */
 fault events_open(struct run_folder *r);
 
-/* Calls `visit` for each name in the folder but the dots; stops at the first fault. */
-fault run_each_file(const char *folder, fault (*visit)(void *ctx, const char *name), void *ctx);
-
 json_t *json_number(double x);       /* null where x is not finite: JSON has no word for it */
 json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */
 json_t *json_disagreement(const struct disagreement *d);

@@ -14,9 +14,8 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "record/folder.h"
 #include "record/tensors.h"
-
-enum { RUN_PATH = 1024 };
 
 struct run_folder {
     char path[RUN_PATH];

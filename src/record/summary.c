@@ -59,22 +59,21 @@ json_t *json_spread(const struct spread *s)
 
 static json_t *summary_object(const struct summary *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:I, s:I, s:I, "
-                     "s:o, s:o, s:o, s:o, s:o, s:s}",
-                     "name", json_text(s->name), "strategy", json_text(s->strategy), "status",
-                     json_text(s->status), "run", json_text(s->run), "version", json_text(s->version),
-                     "engine", json_text(s->engine), "agents", (json_int_t)s->agents, "rounds",
-                     (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
-                     json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss",
-                     json_spread(&s->loss), "best_accuracy", json_number(s->best_accuracy),
-                     "averaged_accuracy", json_number(s->averaged_accuracy), "real_s", json_number(s->real_s),
-                     "virtual_s", json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s),
-                     "bytes", (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes",
-                     (json_int_t)s->notes, "waiting_share", json_number(s->waiting_share), "staleness_mean",
-                     json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max),
-                     "disagreement", json_disagreement(&s->disagreement), "waiting",
-                     json_waiting(&s->waiting, true), "params_sha256", s->params_sha256);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:I, s:I, s:I, "
+        "s:o, s:o, s:o, s:o, s:o, s:s}",
+        "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
+        json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
+        (json_int_t)s->agents, "rounds", (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
+        json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
+        "best_accuracy", json_number(s->best_accuracy), "averaged_accuracy",
+        json_number(s->averaged_accuracy), "real_s", json_number(s->real_s), "virtual_s",
+        json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s), "bytes",
+        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes", (json_int_t)s->notes,
+        "waiting_share", json_number(s->waiting_share), "staleness_mean", json_number(s->staleness_mean),
+        "staleness_max", json_number(s->staleness_max), "disagreement", json_disagreement(&s->disagreement),
+        "waiting", json_waiting(&s->waiting, true), "params_sha256", s->params_sha256);
 }
 
 static fault dump(const struct summary *s, size_t flags, char **out)
@@ -196,13 +195,15 @@ static void shares(FILE *to, const struct waiting *w)
     }
     if (w->n_agents > AGENTS_LISTED) {
         fprintf(to, "  %-14sfrom %.1f %% (agent %zu) to %.1f %% (agent %zu)\n", "",
-                100 * w->waiting_s[least] / w->virtual_s, least, 100 * w->waiting_s[most] / w->virtual_s, most);
+                100 * w->waiting_s[least] / w->virtual_s, least, 100 * w->waiting_s[most] / w->virtual_s,
+                most);
         return;
     }
     for (size_t i = 0; i < w->n_agents; i++) {
         if (i % AGENTS_ON_A_LINE == 0)
             fprintf(to, "%s  %-14s", i ? "\n" : "", i ? "" : "  each agent");
-        fprintf(to, "%s%zu: %.1f %%", i % AGENTS_ON_A_LINE ? "  " : "", i, 100 * w->waiting_s[i] / w->virtual_s);
+        fprintf(to, "%s%zu: %.1f %%", i % AGENTS_ON_A_LINE ? "  " : "", i,
+                100 * w->waiting_s[i] / w->virtual_s);
     }
     fputc('\n', to);
 }
