@@ -130,7 +130,8 @@ VECHE_API veche_fault *veche_compare(const veche_experiment *e, const char *cons
 VECHE_API veche_fault *veche_compare_resume(const char *folder, const veche_options *options,
                                             veche_comparison **comparison);
 VECHE_API bool veche_is_comparison(const char *folder);
-/* Trains all methods that are not done. One that fails is told of and passed over. Stops as a run does. */
+/* Trains all methods that are not done. One that fails is told of and passed over; all of
+ * them failing is a fault. Stops as a run does. */
 VECHE_API veche_fault *veche_compare_go(veche_comparison *c);
 VECHE_API void veche_compare_stop(veche_comparison *c); /* from any thread, and from a signal handler */
 VECHE_API const char *veche_compare_folder(const veche_comparison *c);

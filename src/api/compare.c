@@ -255,6 +255,16 @@ static fault after_run(veche_comparison *c, fault f)
     return keep_records(c);
 }
 
+static fault all_failed(const veche_comparison *c)
+{
+    const struct plan *p = &c->plan;
+    for (size_t i = 0; i < p->n; i++)
+        if (!p->methods[i].failure)
+            return OK;
+    return FAIL(FAULT_EXPERIMENT, "all %zu methods failed; the first, %s: %s", p->n, p->methods[0].label,
+                p->methods[0].failure);
+}
+
 veche_fault *veche_compare_go(veche_comparison *c)
 {
     for (c->at = 0; c->at < c->plan.n; c->at++) {
@@ -265,7 +275,8 @@ veche_fault *veche_compare_go(veche_comparison *c)
         TRY(after_run(c, run_method(c)));
     }
     c->at = c->plan.n - 1;
-    return keep_records(c);
+    TRY(keep_records(c));
+    return all_failed(c);
 }
 
 void veche_compare_stop(veche_comparison *c)

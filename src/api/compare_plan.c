@@ -81,16 +81,21 @@ static const char *folder_name(struct plan *plan, const char *label)
 static fault become_rival(struct planner *p, const struct experiment *e)
 {
     struct arena *arena = &p->plan->arena;
-    static const char *const alone[] = {"agents=1",          "topology=",        "network=",
-                                        "events=",           "machines.speed=1", "machines.stragglers=none",
-                                        "data.split=shuffle"};
-    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
-        TRY(change(p, alone[i]));
+    TRY(change(p, "agents=1"));
+    TRY(change(p, "machines.speed=1"));
+    TRY(change(p, "machines.stragglers=none"));
+    TRY(change(p, "data.split=shuffle"));
+    if (e->topology.written)
+        TRY(change(p, "topology=complete:1"));
+    if (e->network.written)
+        TRY(change(p, "network={}"));
+    if (e->events.n || e->events.has_random)
+        TRY(change(p, "events=[]"));
     TRY(change(p, arena_printf(arena, "data.batch=%lld", (long long)(e->data.batch * e->agents))));
-    if (e->optim.scale_lr)
-        TRY(change(p, arena_printf(arena, "optim.lr=%.17g",
-                                   *(const double *)e->optim.kind.settings * (double)e->agents)));
-    return OK;
+    if (!e->optim.scale_lr)
+        return OK;
+    double lr = *(const double *)e->optim.kind.settings;
+    return change(p, arena_printf(arena, "optim.lr=%.17g", lr * (double)e->agents));
 }
 
 static fault add_topology(struct planner *p, const struct experiment *e)

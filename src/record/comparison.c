@@ -12,9 +12,10 @@
 
 #include "base/text.h"
 #include "record/inside.h"
+#include "record/plot.h"
 #include "record/report_cells.h"
 
-enum { WIDTH = 80, NAME_LEAST = 6 };
+enum { WIDTH = 80, NAME_LEAST = 6, AS_FITS = -1 };
 
 static double accuracy(const struct report_run *r)
 {
@@ -36,9 +37,9 @@ static double virtual_s(const struct report_run *r)
     return r->end.virtual_s;
 }
 
-static double megabytes(const struct report_run *r)
+static double bytes(const struct report_run *r)
 {
-    return r->n_agents > 1 ? (double)r->end.bytes / 1e6 : NAN;
+    return r->n_agents > 1 ? (double)r->end.bytes : NAN;
 }
 
 static double waiting(const struct report_run *r)
@@ -57,8 +58,9 @@ static const struct column {
     int decimals;
     bool more_is_better;
 } columns[] = {
-    {"accuracy", accuracy, 2, true},    {"averaged", averaged, 2, true}, {"s to ", target_s, 1, false},
-    {"virtual s", virtual_s, 1, false}, {"MB", megabytes, 1, false},     {"waiting", waiting, 1, false},
+    {"accuracy", accuracy, 2, true},     {"averaged", averaged, 2, true},
+    {"s to ", target_s, AS_FITS, false}, {"virtual s", virtual_s, AS_FITS, false},
+    {"sent", bytes, AS_FITS, false},     {"waiting", waiting, 1, false},
     {"stale", staleness, 2, false},
 };
 
@@ -68,6 +70,8 @@ struct sheet {
     const struct compared *methods;
     size_t n;
     double target;
+    struct unit unit[N_COLUMNS];
+    int decimals[N_COLUMNS];
     double best[N_COLUMNS]; /* NaN: none is better than the others */
     size_t wide[N_COLUMNS], name_wide;
 };
@@ -77,57 +81,88 @@ static bool counts(const struct compared *m)
     return m->run && m->done;
 }
 
-/* How a figure is shown, which decides whether it is better than another. */
-static void show(const struct column *c, const struct compared *m, char text[CELL_TEXT])
+static double figure(const struct sheet *s, size_t k, const struct compared *m)
 {
-    cell_real(m->run ? c->of(m->run) : NAN, c->decimals, text);
+    return m->run ? columns[k].of(m->run) / s->unit[k].size : NAN;
 }
 
-static double shown(const struct column *c, const struct compared *m)
+static void show(const struct sheet *s, size_t k, const struct compared *m, char text[CELL_TEXT])
+{
+    cell_real(figure(s, k, m), s->decimals[k], text);
+}
+
+/* As it is shown, which decides whether it is better than another. */
+static double shown(const struct sheet *s, size_t k, const struct compared *m)
 {
     char text[CELL_TEXT];
-    show(c, m, text);
+    show(s, k, m, text);
     return text_is(text, "-") ? NAN : strtod(text, NULL);
 }
 
-static double best_of(const struct sheet *s, const struct column *c)
+static double most_of(const struct sheet *s, size_t k)
+{
+    double most = 0;
+    for (size_t i = 0; i < s->n; i++)
+        most = fmax(most, figure(s, k, &s->methods[i]));
+    return most;
+}
+
+static double best_of(const struct sheet *s, size_t k)
 {
     double best = NAN, worst = NAN;
+    bool more = columns[k].more_is_better;
     for (size_t i = 0; i < s->n; i++) {
-        double x = counts(&s->methods[i]) ? shown(c, &s->methods[i]) : NAN;
-        best = c->more_is_better ? fmax(best, x) : fmin(best, x);
-        worst = c->more_is_better ? fmin(worst, x) : fmax(worst, x);
+        double x = counts(&s->methods[i]) ? shown(s, k, &s->methods[i]) : NAN;
+        best = more ? fmax(best, x) : fmin(best, x);
+        worst = more ? fmin(worst, x) : fmax(worst, x);
     }
     return best != worst ? best : NAN;
 }
 
-static bool has_column(const struct sheet *s, const struct column *c)
+static bool has_column(const struct sheet *s, size_t k)
 {
-    return c->of != target_s || isfinite(s->target);
+    return columns[k].of == target_s    ? isfinite(s->target)
+           : columns[k].of == staleness ? most_of(s, k) > 0
+                                        : true;
 }
 
-static void head_of(const struct sheet *s, const struct column *c, char text[CELL_TEXT])
+static void head_of(const struct sheet *s, size_t k, char text[CELL_TEXT])
 {
-    if (c->of == target_s)
-        snprintf(text, CELL_TEXT, "%s%.4g%%", c->head, s->target);
+    if (columns[k].of == target_s)
+        snprintf(text, CELL_TEXT, "%s%.4g%%", columns[k].head, s->target);
     else
-        snprintf(text, CELL_TEXT, "%s", c->head);
+        snprintf(text, CELL_TEXT, "%s%s%s", columns[k].head, *s->unit[k].name ? " " : "", s->unit[k].name);
+}
+
+static void choose_units(struct sheet *s)
+{
+    for (size_t k = 0; k < N_COLUMNS; k++) {
+        s->unit[k] = (struct unit){"", 1};
+        if (columns[k].of == bytes)
+            s->unit[k] = unit_of_bytes(most_of(s, k));
+        double most = most_of(s, k);
+        s->decimals[k] = columns[k].decimals != AS_FITS ? columns[k].decimals
+                         : most < 10                    ? 3
+                         : most < 100                   ? 2
+                                                        : 1;
+    }
 }
 
 static void measure(struct sheet *s)
 {
     char text[CELL_TEXT];
     size_t figures = 0;
+    choose_units(s);
     for (size_t k = 0; k < N_COLUMNS; k++) {
-        if (!has_column(s, &columns[k]))
+        if (!has_column(s, k))
             continue;
-        head_of(s, &columns[k], text);
+        head_of(s, k, text);
         s->wide[k] = strlen(text);
         for (size_t i = 0; i < s->n; i++) {
-            show(&columns[k], &s->methods[i], text);
+            show(s, k, &s->methods[i], text);
             s->wide[k] = strlen(text) > s->wide[k] ? strlen(text) : s->wide[k];
         }
-        s->best[k] = best_of(s, &columns[k]);
+        s->best[k] = best_of(s, k);
         figures += s->wide[k] + 2;
     }
     size_t room = figures + NAME_LEAST < WIDTH ? WIDTH - 1 - figures : NAME_LEAST;
@@ -153,11 +188,11 @@ static void put_figures(FILE *to, const struct sheet *s, const struct compared *
     bool marked = false;
     for (size_t k = 0; k < N_COLUMNS; k++) {
         char text[CELL_TEXT];
-        if (!has_column(s, &columns[k]))
+        if (!has_column(s, k))
             continue;
-        show(&columns[k], m, text);
+        show(s, k, m, text);
         fprintf(to, "%s%*s", k == 0 ? "  " : marked ? " " : "  ", (int)s->wide[k], text);
-        marked = counts(m) && shown(&columns[k], m) == s->best[k];
+        marked = counts(m) && shown(s, k, m) == s->best[k];
         fputs(marked ? "*" : "", to);
     }
     fputc('\n', to);
@@ -179,8 +214,8 @@ static void put_rows(FILE *to, const struct sheet *s)
     put_name(to, s, "method");
     for (size_t k = 0; k < N_COLUMNS; k++) {
         char text[CELL_TEXT];
-        head_of(s, &columns[k], text);
-        if (has_column(s, &columns[k]))
+        head_of(s, k, text);
+        if (has_column(s, k))
             fprintf(to, "  %*s", (int)s->wide[k], text);
         any_best = any_best || isfinite(s->best[k]);
     }

@@ -150,6 +150,19 @@ static const char *read_waited_for(const struct reader *r, const json_t *waiting
     return text;
 }
 
+/* How long each agent was waited for: an array of n, or NULL where the events do not tell. */
+static fault read_waits(const struct reader *r, const json_t *waiting, size_t n, const double **out)
+{
+    const json_t *list = json_object_get(waiting, "waited_for_s");
+    double *seconds = ARENA_NEW(r->arena, double, n);
+    if (!seconds)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        seconds[i] = json_number_value(json_array_get(list, i));
+    *out = json_array_size(list) >= n ? seconds : NULL;
+    return OK;
+}
+
 /* ---- events ---- */
 
 static fault read_scores(const struct reader *r, const json_t *agents, size_t n, struct score *out)
@@ -183,6 +196,7 @@ static fault read_evaluation(const struct reader *r, const json_t *event, struct
     p->accuracy = spread_of_scores(scores, n, offsetof(struct score, accuracy));
     p->loss = spread_of_scores(scores, n, offsetof(struct score, loss));
     run->waited_for = read_waited_for(r, json_object_get(event, "waiting"), n);
+    TRY(read_waits(r, json_object_get(event, "waiting"), n, &p->e.waiting.waited_for_s));
     run->n_points++;
     return OK;
 }
@@ -285,7 +299,7 @@ static int64_t whole_of(const struct node *map, const char *key)
 static const char *describe_strategy(const struct node *strategy, struct arena *arena)
 {
     static const char *const telling[] = {"every", "pairs", "order", "algorithm", "mode", "tau"};
-    static const char *const usual[] = {"1", "", "adapt-then-combine", "", "", ""};
+    static const char *const usual[] = {"1", "0", "adapt-then-combine", "", "", ""};
     const char *text = word_of(strategy, "kind");
     if (!text || strategy->kind != NODE_MAP)
         return text ? arena_text(arena, text) : "unknown";
