@@ -60,9 +60,10 @@ static fault make_folder(veche_comparison *c, const char *out)
     TRY(plan_text(&c->plan, NULL, true, &text));
     fault f = folder_create(parent, name, out != NULL, COMPARE_FILE, text, c->path, &c->lock);
     free(text);
-    if (f && out && is_comparison(out))
-        return fault_before(f, "go on with a comparison by `veche resume`: ");
-    return f;
+    if (!f || !out || !is_comparison(out))
+        return f;
+    fault_drop(f);
+    return FAIL(FAULT_USAGE, "%s: is there already; go on with it by: veche resume %s", out, out);
 }
 
 static fault new_comparison(const veche_options *options, veche_comparison **out)

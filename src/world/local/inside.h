@@ -200,7 +200,7 @@ uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
 fault waits_open(struct local *w);
 void waits_close(struct local *w);
 /* The actor has waited since then for `peer`, or for ANYONE and nobody came. */
-void waited(struct actor *a, size_t peer, double since_s);
+void count_wait(struct actor *a, size_t peer, double since_s);
 
 /* script.c */
 fault script_open(struct local *w);

@@ -305,7 +305,7 @@ static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct me
         fault f = park(a);
         a->receives = false;
         m = f ? NULL : take_mail(a, from, tag);
-        waited(a, m ? m->from : from, since);
+        count_wait(a, m ? m->from : from, since);
         TRY(f);
         if (!m)
             return FAIL(FAULT_PEER, "what agent %zu was sent is given up: too many rows are under way",

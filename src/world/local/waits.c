@@ -31,7 +31,7 @@ void waits_close(struct local *w)
     free(w->waits.pairs);
 }
 
-void waited(struct actor *a, size_t peer, double since_s)
+void count_wait(struct actor *a, size_t peer, double since_s)
 {
     struct local *w = a->world;
     size_t self = a->link.self;
