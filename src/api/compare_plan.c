@@ -6,8 +6,9 @@
  * All are checked before the first is run. Two things are added where they are needed:
  *
  *   a topology   for a strategy that asks for neighbours where none are written: exponential:N, whose agents
- * have few neighbours and yet are near each other the rival    a strategy for one agent stands for one
- * machine of speed 1 with all the data, and the batches of all agents together; nothing happens to it
+ *                have few neighbours and yet are near each other
+ *   the rival    a strategy for one agent, where strategies are compared, stands for one machine of speed 1
+ *                with all the data and the batches of all agents together; nothing happens to it
  */
 #include <ctype.h>
 #include <math.h>
@@ -28,6 +29,7 @@ struct planner {
     struct plan *plan;
     const char *changes[MOST_CHANGES]; /* of the method at hand: overrides */
     size_t n_changes;
+    bool chooses_kind; /* the strategy is ours to choose, and not the file's */
     bool told_topology;
     const struct kind *data_seen; /* a data set that is known to be here */
 };
@@ -128,7 +130,7 @@ static fault fit(struct planner *p)
     fault f = OK;
     TRY(experiment_with(p->base, p->changes, p->n_changes, &e));
     const struct strategy_row *row = strategy_row(e);
-    if (row->most_agents == 1 && e->agents > 1)
+    if (row->most_agents == 1 && e->agents > 1 && p->chooses_kind)
         f = become_rival(p, e);
     else if (row->needs_topology && e->agents > 1 && !e->topology.graph)
         f = add_topology(p, e);
@@ -172,6 +174,7 @@ static fault add_method(struct planner *p, const char *label)
 static fault plan_all(struct planner *p)
 {
     struct plan *plan = p->plan;
+    p->chooses_kind = true;
     plan->methods = ARENA_NEW(&plan->arena, struct method, strategy_kinds.n);
     if (!plan->methods)
         return OUT_OF_MEMORY;
@@ -259,6 +262,7 @@ static fault plan_lists(struct planner *p, const char *const *texts, size_t n)
     TRY(read_overs(p, texts, n, overs));
     for (size_t i = 0; i < n; i++) {
         combinations *= overs[i].n;
+        p->chooses_kind = p->chooses_kind || is_about_kind(&overs[i]);
         if (combinations > MOST_METHODS)
             return FAIL(FAULT_USAGE, "the lists have more than %d combinations", MOST_METHODS);
     }
