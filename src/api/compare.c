@@ -60,6 +60,8 @@ static fault make_folder(veche_comparison *c, const char *out)
     TRY(plan_text(&c->plan, NULL, true, &text));
     fault f = folder_create(parent, name, out != NULL, COMPARE_FILE, text, c->path, &c->lock);
     free(text);
+    if (!f && out)
+        snprintf(c->path, sizeof c->path, "%s", out);
     if (!f || !out || !is_comparison(out))
         return f;
     fault_drop(f);
