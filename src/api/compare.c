@@ -210,10 +210,11 @@ static fault open_method(veche_comparison *c)
     return start_method(c, &options, path);
 }
 
-static fault run_method(veche_comparison *c)
+static fault run_method(veche_comparison *c, bool *opened)
 {
     tell(c, VECHE_METHOD, method_at_hand(c)->label);
     fault f = open_method(c);
+    *opened = !f;
     if (!f)
         f = veche_go(c->run);
     if (c->run)
@@ -222,11 +223,12 @@ static fault run_method(veche_comparison *c)
     return f;
 }
 
-/* Whether a fault is of the method, and not of the machine it runs on. */
-static bool is_of_method(fault f)
+/* Whether a fault is of the method, and not of the machine it runs on: a full disk or somebody else in the
+ * folder would be in the way of all, and can be got rid of. */
+static bool is_of_method(fault f, bool opened)
 {
     enum fault_kind k = fault_kind_of(f);
-    return k != FAULT_STOPPED && k != FAULT_FILE && k != FAULT_MEMORY && k != FAULT_USAGE;
+    return k != FAULT_FILE && k != FAULT_MEMORY && (opened || k != FAULT_USAGE);
 }
 
 static fault stopped(const veche_comparison *c)
@@ -236,14 +238,14 @@ static fault stopped(const veche_comparison *c)
 }
 
 /* Takes the fault with which a run ended. */
-static fault after_run(veche_comparison *c, fault f)
+static fault after_run(veche_comparison *c, bool opened, fault f)
 {
     if (f && fault_kind_of(f) == FAULT_STOPPED) {
         fault_drop(f);
         TRY(keep_records(c));
         return stopped(c);
     }
-    if (f && !is_of_method(f))
+    if (f && !is_of_method(f, opened))
         return f;
     if (f) {
         struct method *m = &c->plan.methods[c->at];
@@ -275,7 +277,9 @@ veche_fault *veche_compare_go(veche_comparison *c)
             continue;
         if (atomic_load_explicit(&c->stop, memory_order_relaxed))
             return stopped(c);
-        TRY(after_run(c, run_method(c)));
+        bool opened = false;
+        fault f = run_method(c, &opened);
+        TRY(after_run(c, opened, f));
     }
     c->at = c->plan.n - 1;
     TRY(keep_records(c));

@@ -60,7 +60,7 @@ static const struct column {
 } columns[] = {
     {"accuracy", accuracy, 2, true},     {"averaged", averaged, 2, true},
     {"s to ", target_s, AS_FITS, false}, {"virtual s", virtual_s, AS_FITS, false},
-    {"sent", bytes, AS_FITS, false},     {"waiting", waiting, 1, false},
+    {"sent", bytes, AS_FITS, false},     {"wait %", waiting, 1, false},
     {"stale", staleness, 2, false},
 };
 
@@ -230,7 +230,7 @@ static void put_rows(FILE *to, const struct sheet *s)
         else
             put_figures(to, s, m);
     }
-    fputs("\naccuracy, averaged (of the mean of all models) and waiting are in percent\n", to);
+    fputs("\naccuracy and averaged (that of the mean of all models) are in percent\n", to);
     if (any_best)
         fputs("* the best of its column\n", to);
 }

@@ -71,12 +71,11 @@ holds 'the best are marked' grep -q '[0-9]\*' <<<"$table"
 holds 'the figures of the table are those of the summaries' python3 - runs/exp-compare <(cat <<<"$table") <<'P'
 import json, sys
 rows = {l.split()[0]: l for l in open(sys.argv[2]).read().split("\n\n")[0].splitlines()}
-assert rows["method"].split() == "method accuracy averaged s to 60% virtual s sent MB waiting stale".split() or "sent kB" in rows["method"]
-size = 1e6 if "sent MB" in rows["method"] else 1e3
+assert rows["method"].split() == "method accuracy averaged s to 60% virtual s sent kB wait % stale".split()
 for method in "consensus", "gossip", "adpsgd":
     end = json.load(open(f"{sys.argv[1]}/{method}/summary.json"))
     cells = [c.rstrip("*") for c in rows[method].split()[1:]]
-    want = [end["accuracy"]["mean"], end["averaged_accuracy"], None, end["virtual_s"], end["bytes"] / size,
+    want = [end["accuracy"]["mean"], end["averaged_accuracy"], None, end["virtual_s"], end["bytes"] / 1e3,
             100 * end["waiting_share"], end["staleness_mean"]]
     for cell, x in zip(cells, want):
         if x is not None:
@@ -126,7 +125,7 @@ for signal in INT KILL; do
     pid=$!
     wait_for_second stop-$signal
     kill -$signal $pid
-    wait $pid
+    wait $pid 2>/dev/null
     code=$?
     holds "$signal: the first method is done" test -s stop-$signal/gossip/summary.json
     holds "$signal: the second is not" test ! -e stop-$signal/consensus/summary.json

@@ -189,6 +189,48 @@ static void patience_is_spent_on_the_silent_one_and_on_nobody_where_anyone_would
     group_close(&g);
 }
 
+/* ---- those that help ---- */
+
+static fault ask_server(struct agent *a)
+{
+    struct link *l = a->link;
+    char byte = 1;
+    size_t from[2];
+    if (!agent_helps(a)) {
+        TRY(l->ops->sleep(l, 1e-3 * (double)(2 * l->self + 3)));
+        TRY(l->ops->send(l, 2, 7, &byte, 1));
+        return l->ops->recv(l, 2, 8, &byte, 1, NULL);
+    }
+    for (int i = 0; i < 2; i++)
+        TRY(l->ops->recv(l, ANYONE, 7, &byte, 1, &from[i]));
+    for (int i = 0; i < 2; i++)
+        TRY(l->ops->send(l, from[i], 8, &byte, 1));
+    return OK;
+}
+
+static void what_a_server_waits_is_held_against_nobody_but_told(void **state)
+{
+    (void)state;
+    struct cast g;
+    group_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\n", 1);
+    group_run_instead(&g, ask_server);
+    g.run->stage.n_agents = 2; /* the third helps */
+    group_play(&g);
+    /* agent 0 asks at 3 and agent 1 at 5, when both are answered */
+    must_have_waited(&g, 0, 2);
+    must_have_waited(&g, 1, 0);
+    must_have_waited(&g, 2, 5);
+    must_be_waited_for(&g, 0, 0);
+    must_be_waited_for(&g, 1, 0);
+    must_be_waited_for(&g, 2, 2);
+    must_be_longest_for(&g, 2, 0, 2);
+    must_be_slowest_link(&g, 0, 2, 2);
+    const double *by_server = local_helpers_waited_for(g.world);
+    assert_true(fabs(by_server[0] - 3e-3) < 1e-12 && fabs(by_server[1] - 2e-3) < 1e-12 && by_server[2] == 0);
+    g.run->stage.n_agents = 3;
+    group_close(&g);
+}
+
 /* ---- laws ---- */
 
 /* Every agent names whom it waits for here, so what is waited is what is waited for. */
@@ -251,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_mean_of_two_is_waited_for_by_the_one_that_asked),
         cmocka_unit_test(a_wait_for_anyone_counts_for_whoever_came),
         cmocka_unit_test(patience_is_spent_on_the_silent_one_and_on_nobody_where_anyone_would_do),
+        cmocka_unit_test(what_a_server_waits_is_held_against_nobody_but_told),
         cmocka_unit_test(all_waiting_is_for_somebody),
         cmocka_unit_test(pairs_are_not_kept_for_more_than_1024),
     };
