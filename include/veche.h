@@ -72,8 +72,8 @@ typedef struct {
     double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */
     double loss, accuracy;             /* of the last evaluation, mean over agents; NaN before the first */
     double disagreement;               /* L2 from the mean, of the last evaluation         */
-    double waiting, waiting_min,
-        waiting_max;        /* shares of the agents' virtual time spent on waiting: mean, least, most */
+    double waiting; /* share of the agents' virtual time spent on waiting, 0 to 1: mean, ... */
+    double waiting_min, waiting_max; /* ... of who waited least, of who waited most */
     const char *waited_for; /* who holds the others up, "agent 3"; NULL: nobody; valid during the call */
     const char *method;     /* of a comparison: which, NULL outside one ... */
     size_t number, methods; /* ... its number, from 1, of how many           */

@@ -1,7 +1,6 @@
 /* compare.h - a comparison: which experiments it is made of, and where it stands.
  *
- *   experiment, lists --compare_plan--> methods --> DIR/compare.json --> one run after the other --> table,
- * page
+ *   experiment, lists -> compare_plan -> DIR/compare.json -> one run after the other -> table, page
  *
  * compare.json holds the resolved experiment of every method, so that a comparison can go on from its folder
  * alone. Whether a method is done is said by its run's own folder.
