@@ -183,7 +183,7 @@ static void effort(FILE *to, const struct summary *s)
     line(to, "virtual time", duration(s->virtual_s, cell), "on the machines the experiment describes");
 }
 
-enum { AGENTS_ON_A_LINE = 6, AGENTS_LISTED = 18 };
+enum { AGENTS_ON_A_LINE = 5, AGENTS_LISTED = 20 };
 
 /* The share of each agent where they are few, else of the least and the most patient. */
 static void shares(FILE *to, const struct waiting *w)
