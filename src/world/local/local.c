@@ -332,6 +332,7 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
         return OUT_OF_MEMORY;
     TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents,
                  &w->tape));
+    TRY(waits_open(w));
     TRY(rows_open(w));
     TRY(open_actors(w, agents, speeds));
     return script_open(w);
@@ -388,6 +389,7 @@ void local_close(struct local *w)
     }
     tell_notes(w, false);
     drop_messages(w);
+    waits_close(w);
     rows_close(w);
     agenda_release(&w->agenda);
     tape_free(w->tape);
