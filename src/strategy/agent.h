@@ -28,6 +28,7 @@ struct stage {
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
     uint64_t ended;    /* rounds ended so far, by all */
     uint64_t samples;  /* learnt so far, by all */
+    size_t n_params;   /* floats in a row of parameters */
     void *shared;      /* the strategy's: what all agents would work out alike, worked out once */
 };
 
@@ -35,6 +36,7 @@ struct agent {
     size_t index; /* and the replica it owns                      */
     uint64_t k;   /* rounds behind it                             */
     uint64_t lessons, steps;
+    uint64_t dropped;       /* lessons whose gradient came too late to count */
     const void *settings;   /* of the strategy, as its fields say; borrowed */
     struct stage *stage;    /* borrowed                                     */
     struct link *link;      /* borrowed                                     */
@@ -81,6 +83,7 @@ bool is_about_peers(fault f);
 struct group *agent_group(struct agent *a);
 /* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
 fault agent_regroup(struct agent *a, const char *why);
+fault agent_rejoin_group(struct agent *a); /* the same after a crash */
 
 static inline bool agent_helps(const struct agent *a)
 {
@@ -98,10 +101,12 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     strategy_run *run;
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
+    bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
+    fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
     /* Make and free stage->shared; may be NULL. */
     fault (*open)(struct stage *s);
     void (*close)(struct stage *s);
@@ -114,6 +119,12 @@ extern const struct kinds strategy_kinds;
 static inline const struct strategy_row *strategy_row(const struct experiment *e)
 {
     return e->strategy.kind->row;
+}
+
+static inline bool strategy_is_asynchronous(const struct experiment *e)
+{
+    const struct strategy_row *row = strategy_row(e);
+    return row->is_asynchronous ? row->is_asynchronous(e) : row->asynchronous;
 }
 
 #endif
