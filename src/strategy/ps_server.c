@@ -123,11 +123,12 @@ static void look_who_is_gone(struct ps_helper *h)
     }
 }
 
-/* For the others, that is, and not just for the end. */
+/* For the others, that is. At the end a server waits for as long as somebody lives, a node does not: whoever
+ * comes after it has ended asks the servers. */
 static bool somebody_waits(const struct ps_helper *h)
 {
     for (size_t i = 0; i < n_members(h); i++)
-        if (h->children[i].waiting && !has_said_goodbye(&h->children[i]))
+        if (h->children[i].waiting && (h->is_node || !has_said_goodbye(&h->children[i])))
             return true;
     return false;
 }
@@ -350,13 +351,12 @@ static bool has_heard_goodbye(const struct ps_helper *h)
     return false;
 }
 
-/* A node's own children, where a server is about all workers. */
 static bool has_finished(const struct ps_helper *h)
 {
     if (!has_heard_goodbye(h))
         return false;
     for (size_t i = 0; h->is_node && i < n_members(h); i++)
-        if (h->children[i].known && !has_said_goodbye(&h->children[i]) && !has_ended(h, i) && can_reach(h, i))
+        if (is_active(h, i))
             return false;
     return h->is_node || is_done_with_all(h);
 }
