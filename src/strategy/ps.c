@@ -141,13 +141,9 @@ static int64_t ps_helpers(const void *settings, int64_t agents)
 
 static void place_client(struct ps_shared *s, size_t i)
 {
-    s->clients[i] = (struct ps_client){
-        .version = s->versions + i * s->n_servers,
-        .ask = s->letters + i * s->n_servers,
-        .serves = s->serving + i * s->n_servers,
-    };
+    s->clients[i].shards = s->shards + i * s->n_servers;
     for (size_t j = 0; j < s->n_servers; j++)
-        s->clients[i].serves[j] = (uint32_t)(s->n_workers + j);
+        s->clients[i].shards[j].asked = s->n_workers + j;
 }
 
 static void place_helper(struct ps_shared *s, size_t n_params, size_t i)
@@ -183,14 +179,12 @@ static fault ps_open(struct stage *stage)
         .has_standbys = settings->replicate_every > 0,
         .clients = calloc(n, sizeof *s->clients),
         .helpers = calloc(n_helpers, sizeof *s->helpers),
-        .letters = calloc(n * (size_t)settings->servers, sizeof *s->letters),
-        .versions = calloc(n * (size_t)settings->servers, sizeof *s->versions),
-        .serving = calloc(n * (size_t)settings->servers, sizeof *s->serving),
+        .shards = calloc(n * (size_t)settings->servers, sizeof *s->shards),
         .children = calloc(n * n_helpers, sizeof *s->children),
         .terms = calloc(n * n_helpers, sizeof *s->terms),
     };
     s->first_node = s->n_workers + s->n_servers * (s->has_standbys ? 2 : 1);
-    if (!s->clients || !s->helpers || !s->letters || !s->versions || !s->serving || !s->children || !s->terms)
+    if (!s->clients || !s->helpers || !s->shards || !s->children || !s->terms)
         return OUT_OF_MEMORY; /* what there is goes with ps_close */
     for (size_t i = 0; i < n; i++)
         place_client(s, i);
@@ -206,9 +200,7 @@ static void ps_close(struct stage *stage)
         return;
     free(s->clients);
     free(s->helpers);
-    free(s->letters);
-    free(s->versions);
-    free(s->serving);
+    free(s->shards);
     free(s->children);
     free(s->terms);
     free(s);

@@ -55,16 +55,21 @@ struct letter {
 
 /* One who asks: a worker, or a node of the tree. */
 struct ps_client {
-    uint64_t number;    /* of its last exchange                                             */
-    uint64_t clock;     /* its pushes                                                       */
-    uint64_t round;     /* of the parameters it pulled                                      */
-    uint64_t n_summed;  /* gradients since its last push                                    */
-    bool is_back;       /* after a crash                                                    */
-    bool skips_tree;    /* its node is gone: it asks the servers                            */
-    bool others_go_on;  /* it has lost its server, but the rest have not                    */
-    uint64_t *version;  /* of each shard, when it was last pulled                           */
-    uint32_t *serves;   /* of each shard, the member that is asked: a server or its standby */
-    struct letter *ask; /* to each shard, the last                                          */
+    uint64_t number;       /* of its last exchange                     */
+    uint64_t clock;        /* its pushes                               */
+    uint64_t round;        /* of the parameters it pulled              */
+    uint64_t n_summed;     /* gradients since its last push            */
+    bool is_back;          /* after a crash                            */
+    bool skips_tree;       /* its node is gone: it asks the servers    */
+    bool others_go_on;     /* it has lost a server, the rest have not  */
+    struct ps_shard {      /* what it knows of each part of the parameters; of all, where it asks a node */
+        size_t asked;      /* the member that answers: the server or its standby */
+        uint64_t version;  /* when it was last pulled                            */
+        struct letter ask; /* the last                                           */
+        bool is_lost;      /* since then, and what all had done by then          */
+        double lost_since;
+        uint64_t ended_then;
+    } * shards; /* [n_servers] */
 };
 
 /* What a helper knows of one that asks. */
@@ -100,9 +105,7 @@ struct ps_shared {
     struct ps_client *clients; /* owned: [n_members] */
     struct ps_helper *helpers; /* owned: of member n_workers + i */
     /* owned: what their pointers point to */
-    struct letter *letters;
-    uint64_t *versions;
-    uint32_t *serving;
+    struct ps_shard *shards;
     struct ps_child *children;
     struct term *terms;
 };

@@ -16,9 +16,8 @@
 struct errand { /* one exchange with one that answers */
     struct agent *agent;
     struct ps_client *client;
-    size_t shard;
-    double lost_since; /* below 0: not lost */
-    uint64_t ended_then;
+    struct ps_shard *shard;
+    uint64_t n_waits; /* in vain, for one that lives */
     bool gives_up;
 };
 
@@ -45,8 +44,7 @@ static size_t n_shards(const struct agent *a, const struct ps_client *c)
 
 static size_t asked(const struct errand *e)
 {
-    return asks_node(e->agent, e->client) ? ps_parent(ps_of(e->agent), e->agent->index)
-                                          : e->client->serves[e->shard];
+    return asks_node(e->agent, e->client) ? ps_parent(ps_of(e->agent), e->agent->index) : e->shard->asked;
 }
 
 static struct span span_of(const struct errand *e, row_set rows)
@@ -71,7 +69,7 @@ static size_t other_of(const struct errand *e)
 static fault ask(const struct errand *e, bool with_rows, bool was_sent)
 {
     struct agent *a = e->agent;
-    struct letter x = e->client->ask[e->shard];
+    struct letter x = e->shard->ask;
     with_rows = with_rows && x.kind & LETTER_PUSHES;
     x.kind |= (with_rows ? LETTER_ROWS : 0) | (was_sent ? LETTER_SENT : 0);
     if (with_rows)
@@ -114,22 +112,32 @@ static void note_turn(const struct errand *e, size_t from, const char *why)
     e->agent->link->ops->note(e->agent->link, "turn", text);
 }
 
-/* Waits a little, but not for ever. */
+/* Waits a little, but not for ever; that it crashed meanwhile does not make anybody wait longer. */
 static fault wait_a_little(struct errand *e)
 {
     struct agent *a = e->agent;
+    struct ps_shard *s = e->shard;
+    bool has_ended = a->link->ops->has_ended(a->link, asked(e));
     double now = a->link->ops->now_s(a->link);
-    if (e->lost_since < 0) {
-        e->lost_since = now;
-        e->ended_then = a->stage->ended;
+    if (!s->is_lost) {
+        s->is_lost = true;
+        s->lost_since = now;
+        s->ended_then = a->stage->ended;
     }
-    if (now - e->lost_since < 2 * patience_s(a) && !a->link->ops->has_ended(a->link, asked(e)))
+    if (now - s->lost_since < 2 * patience_s(a) && !has_ended)
         return a->link->ops->sleep(a->link, patience_s(a) / 16);
     e->gives_up = true;
-    e->client->others_go_on = a->stage->ended != e->ended_then || a->link->ops->has_ended(a->link, asked(e));
+    e->client->others_go_on = a->stage->ended != s->ended_then || has_ended;
     return FAIL(FAULT_PEER,
                 "agent %zu has lost server %zu%s: it cannot be reached, and nobody stands in for it",
                 a->index, asked(e), ps_of(a)->has_standbys ? " and its standby" : "");
+}
+
+/* The waits after which one asks again: more and more seldom, since a thin wire must not be filled with
+ * questions. */
+static bool is_power_of_two(uint64_t n)
+{
+    return (n & (n - 1)) == 0;
 }
 
 /* After a fault about a peer, which is taken: the next one to ask is asked. *again: the exchange must begin
@@ -139,19 +147,18 @@ static fault recover(struct errand *e, fault why, bool *again)
     struct agent *a = e->agent;
     size_t was = asked(e), other = other_of(e);
     if (can_answer(a, was)) { /* a slow one, or a message was lost */
-        e->lost_since = -1;
+        e->shard->is_lost = false;
         fault_drop(why);
-        return ask(e, false, false);
+        return is_power_of_two(++e->n_waits) ? ask(e, false, false) : OK;
     }
     if (asks_node(a, e->client)) {
         e->client->skips_tree = *again = true;
-        e->shard = 0;
         note_turn(e, was, fault_text(why));
         fault_drop(why);
         return OK;
     }
     if (other != was && can_answer(a, other)) {
-        e->client->serves[e->shard] = (uint32_t)other;
+        e->shard->asked = other;
         note_turn(e, was, fault_text(why));
         fault_drop(why);
         return ask(e, true, false);
@@ -169,7 +176,7 @@ static fault move(struct errand *e)
         TRY(wait_a_little(e));
         return ask(e, true, false);
     }
-    e->client->serves[e->shard] = (uint32_t)other;
+    e->shard->asked = other;
     return ask(e, true, true);
 }
 
@@ -180,6 +187,7 @@ static fault answered(struct errand *e, const struct letter *answer, bool *done)
     if (answer->kind & LETTER_AGAIN)
         return ask(e, true, false);
     TRY(take_parameters(e, answer));
+    e->shard->is_lost = false;
     *done = true;
     return OK;
 }
@@ -200,10 +208,11 @@ static fault await_answer(struct errand *e, struct letter *answer, bool *again)
     return OK;
 }
 
-static void remember(struct ps_client *c, size_t shard, const struct letter *x, struct letter *answer)
+static void remember(const struct errand *e, const struct letter *x, struct letter *answer)
 {
+    struct ps_client *c = e->client;
     if (x->kind & LETTER_ROWS)
-        c->version[shard] = x->version;
+        e->shard->version = x->version;
     c->clock = x->clock > c->clock ? x->clock : c->clock;
     answer->kind |= x->kind;
     answer->round = x->round > answer->round ? x->round : answer->round;
@@ -216,19 +225,19 @@ static fault exchange_once(struct agent *a, struct ps_client *c, struct letter l
 {
     letter.number = ++c->number;
     for (size_t i = 0; i < n_shards(a, c); i++) {
-        struct errand e = {.agent = a, .client = c, .shard = i};
-        c->ask[i] = letter;
-        c->ask[i].version = c->version[i];
+        struct errand e = {.agent = a, .client = c, .shard = &c->shards[i]};
+        e.shard->ask = letter;
+        e.shard->ask.version = e.shard->version;
         fault f = ask(&e, true, false);
         if (f && !is_about_peers(f))
             return f;
         fault_drop(f); /* found out, and seen to, when its answer is waited for */
     }
     for (size_t i = 0; i < n_shards(a, c) && !*again; i++) {
-        struct errand e = {.agent = a, .client = c, .shard = i, .lost_since = -1};
+        struct errand e = {.agent = a, .client = c, .shard = &c->shards[i]};
         struct letter x = {0};
         TRY(await_answer(&e, &x, again));
-        remember(c, i, &x, answer);
+        remember(&e, &x, answer);
     }
     a->link->ops->forget(a->link, PS_DOWN + c->number + 1); /* answers that came twice */
     return OK;

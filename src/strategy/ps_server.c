@@ -9,7 +9,8 @@
  *
  * Of a pair (server, standby) one leads and one follows. The leader sends its shard, slots included, every
  * `replicate_every` updates. The follower takes over when somebody asks it who cannot be served by the
- * leader; two that lead, after the network fell apart, meet with the next replica: the standby stays.
+ * leader. Two that lead, after the network fell apart, find out with the next replica, or when somebody has
+ * waited for too long: the standby stays.
  *
  * Whoever cannot be reached is done without at once where that shows, and within patience otherwise; whoever
  * is silent while others wait is done without after patience. Both are named, and welcome when they are back.
@@ -217,17 +218,26 @@ static fault answer_all_that_may(struct ps_helper *h)
 
 /* ---- updates ---- */
 
-static fault send_replica(struct ps_helper *h)
+/* With the shard as it is now, or only to say who serves. */
+static fault write_to_other(struct ps_helper *h, bool with_rows)
 {
     struct link *l = h->agent->link;
-    int64_t every = settings_of(h)->replicate_every;
-    if (every == 0 || h->version % (uint64_t)every || has_ended(h, h->other))
+    struct letter x = {.kind = LETTER_REPLICA | (with_rows ? LETTER_ROWS : 0),
+                       .number = h->version,
+                       .version = h->version,
+                       .round = h->agent->k};
+    if (h->other == l->self || has_ended(h, h->other))
         return OK;
-    struct letter x = {
-        .kind = LETTER_REPLICA, .number = h->version, .version = h->version, .round = h->agent->k};
-    TRY(forgive(l->ops->send_rows(l, h->other, PS_REPLICA + x.number,
-                                  (struct span){ROWS_PARAMS | ROWS_SLOTS, h->first, h->end})));
+    if (with_rows)
+        TRY(forgive(l->ops->send_rows(l, h->other, PS_REPLICA + x.number,
+                                      (struct span){ROWS_PARAMS | ROWS_SLOTS, h->first, h->end})));
     return tell(h, h->other, PS_ASK, x);
+}
+
+static fault send_replica(struct ps_helper *h)
+{
+    uint64_t every = (uint64_t)settings_of(h)->replicate_every;
+    return every && h->version % every == 0 ? write_to_other(h, true) : OK;
 }
 
 /* The sum over the terms becomes the gradient of the next step. */
@@ -406,15 +416,22 @@ static fault follow(struct ps_helper *h)
     return OK;
 }
 
+/* Of two that lead the standby stays. */
+static fault settle_who_leads(struct ps_helper *h)
+{
+    if (h->leads && h->other < h->agent->index)
+        return tell(h, h->other, PS_ASK, (struct letter){.kind = LETTER_YIELD});
+    return follow(h);
+}
+
 static fault take_replica(struct ps_helper *h, const struct letter *x)
 {
     static const enum row rows[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
     struct link *l = h->agent->link;
     struct parcel *p = parcel_of(h, n_members(h));
-    if (h->leads && h->other < h->agent->index) /* the standby stays */
-        TRY(tell(h, h->other, PS_ASK, (struct letter){.kind = LETTER_YIELD}));
-    else
-        TRY(follow(h));
+    TRY(settle_who_leads(h));
+    if (!(x->kind & LETTER_ROWS))
+        return OK;
     fault f = l->ops->recv_rows(l, h->other, PS_REPLICA + x->number, p, NULL);
     if (f || h->leads) {
         drop(h, p);
@@ -477,6 +494,13 @@ static void keep(struct ps_helper *h, size_t from, const struct letter *x)
     }
 }
 
+/* The answer was lost, or is still to come; perhaps because those it waits for ask the other of the pair. */
+static fault hear_again(struct ps_helper *h, struct ps_child *c)
+{
+    c->waiting = true;
+    return write_to_other(h, false);
+}
+
 static fault hear_child(struct ps_helper *h, size_t from, struct letter *x)
 {
     struct ps_child *c = &h->children[from];
@@ -490,7 +514,7 @@ static fault hear_child(struct ps_helper *h, size_t from, struct letter *x)
         if (!h->leads)
             lead(h);
         if (x->number == c->ask.number)
-            c->waiting = true; /* the answer was lost, or is still to come */
+            f = hear_again(h, c);
         else if (x->number > c->ask.number && x->kind & LETTER_PUSHES && !is_here)
             f = tell(h, from, PS_ANSWER, (struct letter){.kind = LETTER_AGAIN, .number = x->number});
         else if (x->number > c->ask.number)
