@@ -320,8 +320,8 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 {
     struct veche_run *r = ctx;
     r->notes++;
-    fault_drop(run_record_note(&r->folder, local_steps(r->world), now_s, session_seconds(r), (int64_t)agent,
-                               kind, text));
+    uint64_t step = local_steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
+    fault_drop(run_record_note(&r->folder, step, now_s, session_seconds(r), (int64_t)agent, kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
 
