@@ -58,14 +58,15 @@ static fault open_topology(struct veche_run *r)
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t members = (size_t)e->members;
+    size_t members = (size_t)e->members, helpers = members - (size_t)e->agents;
+    size_t n_links = (r->topology ? r->topology->n_edges : 0) + helpers * (size_t)e->agents;
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
         .test = &r->dataset->test,
         .n_replicas = members,
         .n_keep = strategy_row(e)->n_keep,
-        .n_spare = local_spare_rows(members, r->topology ? r->topology->n_edges : 0),
+        .n_spare = local_spare_rows(members, n_links),
         .batch = (size_t)e->data.batch,
         .precision = (enum precision)e->engine.precision,
         .threads = (int)e->engine.threads,
@@ -130,7 +131,7 @@ static fault open_agents(struct veche_run *r)
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
-        .asynchronous = strategy_row(e)->asynchronous,
+        .asynchronous = strategy_is_asynchronous(e),
     };
     if (strategy_row(e)->open)
         TRY(strategy_row(e)->open(&r->stage));
@@ -337,8 +338,8 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 {
     struct veche_run *r = ctx;
     r->notes++;
-    fault_drop(run_record_note(&r->folder, local_steps(r->world), now_s, session_seconds(r), (int64_t)agent,
-                               kind, text));
+    uint64_t step = local_steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
+    fault_drop(run_record_note(&r->folder, step, now_s, session_seconds(r), (int64_t)agent, kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
 

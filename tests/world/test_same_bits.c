@@ -22,6 +22,10 @@ static const char *const strategies[] = {
     "{kind: gossip, pairs: 3}",
     "adpsgd",
     "{kind: adpsgd, mix_statistics: true, mix_momentum: true}",
+    "{kind: ps, servers: 2, replicate_every: 2}",
+    "{kind: ps, tree: 2, push_every: 2, pull_every: 2, replicate_every: 1}",
+    "{kind: ps, mode: async, push_every: 2, pull_every: 3, staleness_aware: true, replicate_every: 1}",
+    "{kind: ps, mode: ssp, staleness: 2, servers: 2, replicate_every: 3}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 

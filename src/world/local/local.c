@@ -218,7 +218,7 @@ static bool is_over(const struct local *w)
 {
     if (w->n_up)
         return false;
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->stage->n_agents; i++)
         if (w->actors[i].life == LIFE_DONE)
             return true;
     return !a_return_is_due(w);
@@ -249,9 +249,10 @@ fault local_play(struct local *w)
         TRY(step(w));
     TRY(tape_flush(w->tape));
     size_t done = 0;
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->stage->n_agents; i++)
         done += w->actors[i].life == LIFE_DONE;
-    return done ? OK : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end", w->n);
+    return done ? OK
+                : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end", w->stage->n_agents);
 }
 
 fault local_replay(struct local *w, uint64_t steps)
