@@ -5,5 +5,6 @@
 #include "strategy/agent.h"
 
 extern const struct kind strategy_single, strategy_consensus, strategy_gossip, strategy_adpsgd;
+extern const struct kind strategy_easgd;
 
 #endif
