@@ -125,6 +125,7 @@ static fault open_agents(struct veche_run *r)
         .seed = (uint64_t)e->train.seed,
         .n_agents = agents,
         .n_members = members,
+        .n_params = r->graph->size,
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),

@@ -88,8 +88,9 @@ struct link_ops {
     /* The rows of both ends become their mean, at one moment, after the rows have travelled both ways. The
      * peer's program takes no notice. */
     fault (*average)(struct link *l, size_t peer, row_set rows);
-    /* My rows become copies of the peer's. */
-    fault (*adopt)(struct link *l, size_t peer);
+    /* My rows become copies of the peer's, as they are when they have travelled; `round` (or NULL) is the one it was in
+     * then. */
+    fault (*adopt)(struct link *l, size_t peer, uint64_t *round);
 
     /* Lets go of messages that arrived for tags below this one. */
     void (*forget)(struct link *l, uint64_t tag);

@@ -158,31 +158,33 @@ fault agent_regroup(struct agent *a, const char *why)
 {
     struct reunion r = {0};
     struct group *g = agent_group(a);
-    fault f;
+    bool again;
     do {
         TRY(group_reform(g, a->k, why, &r));
-        f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader)) : OK;
+        fault f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader, NULL)) : OK;
         if (f && !is_about_peers(f))
             return f;
+        again = f != OK;
         fault_drop(f);
-    } while (f);
+    } while (again);
     a->k = r.round;
     note_reunion(a, why);
     return OK;
 }
 
-fault agent_rejoin(struct agent *a)
+fault agent_rejoin_group(struct agent *a)
 {
-    a->returned = false;
-    if (strategy_row(a->stage->experiment)->forms_group && !agent_helps(a)) {
-        char why[64];
-        snprintf(why, sizeof why, "agent %zu is back", a->index);
-        agent_group(a)->is_newcomer = true;
-        return agent_regroup(a, why);
-    }
+    char why[64];
+    snprintf(why, sizeof why, "agent %zu is back", a->index);
+    agent_group(a)->is_newcomer = true;
+    return agent_regroup(a, why);
+}
+
+static fault rejoin_neighbours(struct agent *a)
+{
     for (size_t i = 0; i < agent_degree(a); i++) {
         size_t peer = agent_neighbour(a, i);
-        fault f = a->link->ops->adopt(a->link, peer);
+        fault f = a->link->ops->adopt(a->link, peer, NULL);
         if (!f) {
             char text[96];
             snprintf(text, sizeof text, "agent %zu is back with the parameters of agent %zu", a->index, peer);
@@ -196,6 +198,15 @@ fault agent_rejoin(struct agent *a)
     a->link->ops->note(a->link, "return",
                        "an agent is back with its old parameters: no neighbour could be reached");
     return OK;
+}
+
+fault agent_rejoin(struct agent *a)
+{
+    const struct strategy_row *row = strategy_row(a->stage->experiment);
+    a->returned = false;
+    if (row->rejoin)
+        return row->rejoin(a);
+    return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_neighbours(a);
 }
 
 /* Where a neighbour's entry is; the degree for someone who is no neighbour. One that helps knows everybody. */

@@ -28,6 +28,7 @@ struct stage {
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
     uint64_t ended;    /* rounds ended so far, by all */
     uint64_t samples;  /* learnt so far, by all */
+    size_t n_params;   /* floats in a row of parameters */
     void *shared;      /* the strategy's: what all agents would work out alike, worked out once */
 };
 
@@ -35,6 +36,7 @@ struct agent {
     size_t index; /* and the replica it owns                      */
     uint64_t k;   /* rounds behind it                             */
     uint64_t lessons, steps;
+    uint64_t dropped;       /* lessons whose gradient came too late to count */
     const void *settings;   /* of the strategy, as its fields say; borrowed */
     struct stage *stage;    /* borrowed                                     */
     struct link *link;      /* borrowed                                     */
@@ -81,6 +83,7 @@ bool is_about_peers(fault f);
 struct group *agent_group(struct agent *a);
 /* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
 fault agent_regroup(struct agent *a, const char *why);
+fault agent_rejoin_group(struct agent *a); /* the same after a crash */
 
 static inline bool agent_helps(const struct agent *a)
 {
@@ -103,6 +106,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
+    fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
     /* Make and free stage->shared; may be NULL. */
     fault (*open)(struct stage *s);
     void (*close)(struct stage *s);

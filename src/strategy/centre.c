@@ -17,26 +17,13 @@ static size_t centre_of(const struct agent *a)
     return a->stage->n_agents;
 }
 
-fault centre_call(struct agent *a, row_set rows)
+/* A fault about the centre is noted and no fault of the worker's. */
+static fault whether_there(struct agent *a, fault f, bool *there)
 {
-    const struct link_ops *ops = a->link->ops;
-    struct call call = {.round = a->k};
-    if (ops->has_ended(a->link, centre_of(a)))
-        return FAIL(FAULT_PEER, "the centre has come to its end");
-    TRY(ops->send(a->link, centre_of(a), TAG_CALL, &call, sizeof call));
-    return ops->send_rows(a->link, centre_of(a), a->k, whole(rows));
-}
-
-fault centre_hear(struct agent *a, struct parcel *out)
-{
-    TRY(a->link->ops->recv_rows(a->link, centre_of(a), a->k, out, NULL));
-    agent_meets(a, centre_of(a));
-    return OK;
-}
-
-fault centre_is_missed(struct agent *a, fault f)
-{
-    if (!is_about_peers(f))
+    *there = !f;
+    if (!f)
+        agent_meets(a, centre_of(a));
+    if (!f || !is_about_peers(f))
         return f;
     char text[192];
     snprintf(text, sizeof text, "agent %zu goes on without the centre in round %llu: %.100s", a->index,
@@ -44,6 +31,30 @@ fault centre_is_missed(struct agent *a, fault f)
     agent_misses(a, centre_of(a), "without", text);
     fault_drop(f);
     return OK;
+}
+
+fault centre_call(struct agent *a, row_set rows, bool *there)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct call call = {.round = a->k};
+    fault f = ops->has_ended(a->link, centre_of(a)) ? FAIL(FAULT_PEER, "it has come to its end") : OK;
+    if (!f)
+        f = ops->send(a->link, centre_of(a), TAG_CALL, &call, sizeof call);
+    if (!f)
+        f = ops->send_rows(a->link, centre_of(a), a->k, whole(rows));
+    *there = !f;
+    return f ? whether_there(a, f, there) : OK;
+}
+
+fault centre_hear(struct agent *a, struct parcel *out, bool *there)
+{
+    return whether_there(a, a->link->ops->recv_rows(a->link, centre_of(a), a->k, out, NULL), there);
+}
+
+fault centre_adopt(struct agent *a)
+{
+    bool there;
+    return whether_there(a, a->link->ops->adopt(a->link, centre_of(a), NULL), &there);
 }
 
 void centre_leave(struct agent *a)

@@ -5,14 +5,14 @@
  *   async, whenever ready:        the same between one worker and the centre as it is then
  *   other rounds:                 x^i_{k+1} = x^i_k - eta g^i(x^i_k)
  *
- * The forces cancel: what an x^i loses the centre gains, so c + sum_i x^i moves by gradients only. eta g is whatever
- * step the optimiser makes of the gradient; with Nesterov's momentum this is EAMSGD. The gradient is taken at x^i_k
- * while x^i_k and c_k travel. The model the group has learnt is c, kept by a helper. At k = 0 all are at c, and
- * nothing is sent.
+ * The forces cancel: what an x^i loses the centre gains, so c + sum_i x^i moves by gradients only. eta g is
+ * whatever step the optimiser makes of the gradient; with Nesterov's momentum this is EAMSGD. The gradient is
+ * taken at x^i_k while x^i_k and c_k travel. The model the group has learnt is c, kept by a helper. At k = 0
+ * all are at c, and nothing is sent.
  *
- * In sync the centre takes the workers in their order, every one at its own next exchange; who is gone or silent is
- * left out. A worker whose centre is gone learns alone. Even one agent is not plain SGD once it is held by the
- * spring.
+ * In sync the centre takes the workers in their order, every one at its own next exchange; who is gone or
+ * silent is left out. A worker whose centre is gone learns alone. Even one agent is not plain SGD once it is
+ * held by the spring.
  */
 #include "strategy/centre.h"
 #include "strategy/strategies.h"
@@ -35,22 +35,21 @@ static double alpha_of(const struct easgd *s, size_t n_agents)
 /* x = x - alpha (x - c); without a centre it stays where it is. */
 static fault be_pulled(struct agent *a, double alpha)
 {
-    fault f = centre_call(a, ROWS_PARAMS);
-    if (!f)
-        f = centre_hear(a, &a->parcels[0]);
-    if (f)
-        return centre_is_missed(a, f);
+    bool there;
+    TRY(centre_hear(a, &a->parcels[0], &there));
     a->shares[0] = alpha;
-    return agent_mix(a, ROWS_PARAMS, 1 - alpha, 1);
+    return there ? agent_mix(a, ROWS_PARAMS, 1 - alpha, 1) : OK;
 }
 
 static fault learn(struct agent *a, double alpha, uint64_t every)
 {
     while (agent_goes_on(a)) {
-        TRY(agent_begin(a)); /* g at x as it is now, wherever the spring pulls it meanwhile */
-        if (a->k > 0 && a->k % every == 0)
+        bool meets = a->k > 0 && a->k % every == 0;
+        if (meets)
+            TRY(centre_call(a, ROWS_PARAMS, &meets)); /* x and c travel while g is computed at x */
+        TRY(agent_learn(a));
+        if (meets)
             TRY(be_pulled(a, alpha));
-        TRY(agent_await(a, 0));
         TRY(agent_update(a));
         TRY(agent_end_round(a));
     }
@@ -97,6 +96,12 @@ static fault easgd_run(struct agent *a)
     return agent_helps(a) ? be_centre(a, alpha, s->mode == SYNC) : learn(a, alpha, (uint64_t)s->every);
 }
 
+/* A worker starts from where the centre is; a centre that is back has kept c. */
+static fault easgd_rejoin(struct agent *a)
+{
+    return agent_helps(a) ? OK : centre_adopt(a);
+}
+
 static int64_t one_centre(const void *settings)
 {
     (void)settings;
@@ -116,10 +121,11 @@ static fault easgd_check(const struct experiment *e, size_t n_agents)
     const struct easgd *s = e->strategy.settings;
     double beta = alpha_of(s, n_agents) * (double)n_agents;
     if (s->mode == SYNC && beta > 1 + 1e-9)
-        return fail_at(e->strategy.place,
-                       "strategy.alpha: %g for each of %zu agents moves the centre by %g of its distance, which "
-                       "must be at most 1",
-                       s->alpha, n_agents, beta);
+        return fail_at(
+            e->strategy.place,
+            "strategy.alpha: %g for each of %zu agents moves the centre by %g of its distance, which "
+            "must be at most 1",
+            s->alpha, n_agents, beta);
     return OK;
 }
 
@@ -153,6 +159,7 @@ static const struct field fields[] = {
 static const struct strategy_row row = {.run = easgd_run,
                                         .hears_everyone = true,
                                         .has_centre = true,
+                                        .rejoin = easgd_rejoin,
                                         .open = easgd_open,
                                         .check = easgd_check};
 

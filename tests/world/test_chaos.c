@@ -96,10 +96,10 @@ static fault kept_average(struct link *l, size_t peer, row_set rows)
     return waited(l, since, f);
 }
 
-static fault kept_adopt(struct link *l, size_t peer)
+static fault kept_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     double since = local_link.now_s(l);
-    fault f = local_link.adopt(l, peer);
+    fault f = local_link.adopt(l, peer, round);
     books_of(l)->writes[l->self] += f == OK;
     return waited(l, since, f);
 }

@@ -286,7 +286,7 @@ static fault average_in_vain(struct agent *a)
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     must_fail(f, "agent 0 waited 0.25 s for agent 1 in vain");
     assert_true(a->link->ops->now_s(a->link) == 0.25);
-    f = a->link->ops->adopt(a->link, 1);
+    f = a->link->ops->adopt(a->link, 1, NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
     assert_true(a->link->ops->now_s(a->link) == 0.5);

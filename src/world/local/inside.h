@@ -59,6 +59,7 @@ struct actor {
     uint64_t joined; /* takes part from this round on */
     uint64_t writes, writes_at_lesson;
     bool has_gradient;
+    uint64_t adopted_round; /* of whom it took its rows last, then */
     double lesson_began_s, lesson_takes_s;
     struct actor *next_ready;
 };

@@ -193,7 +193,7 @@ fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set 
 
 static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT;
 
-static fault local_adopt(struct link *l, size_t peer)
+static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     struct actor *a = actor_of(l);
     struct local *w = a->world;
@@ -202,8 +202,12 @@ static fault local_adopt(struct link *l, size_t peer)
         return gone(a, peer);
     double at_s = transfer(w, &w->actors[peer], a, bytes_of_span(w, whole(everything)));
     if (at_s <= w->now_s)
-        return adopt_now(w, a, &w->actors[peer]);
-    return wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL);
+        TRY(adopt_now(w, a, &w->actors[peer]));
+    else
+        TRY(wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL));
+    if (round)
+        *round = a->adopted_round;
+    return OK;
 }
 
 fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
@@ -217,6 +221,7 @@ fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
             TRY(about_to_write(a, (enum row)row, 0, TO_END));
             TRY(copy_row(w, (enum row)row, peer->link.self, a->link.self, 0, TO_END));
         }
+    a->adopted_round = peer->agent->k;
     a->writes++;
     a->link.counts.received++;
     return OK;
