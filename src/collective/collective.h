@@ -35,6 +35,8 @@ extern const char *const collective_names[N_COLLECTIVES + 1]; /* NULL at the end
 /* Sum, then every member divides by their number. */
 fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
 fault group_mean(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
+/* Of a sum; one alone, or with nothing to sum, sends nothing. */
+struct cost collective_cost(const struct collective *c, size_t members, size_t floats);
 
 /* Everyone's span becomes the root's (a rank), along a binomial tree. */
 fault group_broadcast(struct group *g, size_t root, struct span span);

@@ -106,6 +106,8 @@ struct link_ops {
     bool (*has_ended)(const struct link *l, size_t peer);
     /* The peer is alive, can be reached from here, and takes part in round k. */
     bool (*takes_part)(const struct link *l, size_t peer, uint64_t k);
+    /* Floats in each of the rows of a kind. */
+    size_t (*row_floats)(const struct link *l, enum row row);
     /* Times my parameters were written since my last lesson was asked for. */
     uint64_t (*staleness)(const struct link *l);
     /* One line for people and for the records: "agent 3 is gone". `kind` lives as long as the program. */

@@ -244,6 +244,11 @@ static bool local_has_ended(const struct link *l, size_t peer)
     return ((const struct actor *)l)->world->actors[peer].life == LIFE_DONE;
 }
 
+static size_t local_row_floats(const struct link *l, enum row row)
+{
+    return row_size(&((const struct actor *)l)->world->engine->setup, row);
+}
+
 static uint64_t local_staleness(const struct link *l)
 {
     const struct actor *a = (const struct actor *)l;
@@ -276,6 +281,7 @@ const struct link_ops local_link = {
     .can_reach = local_can_reach,
     .has_ended = local_has_ended,
     .takes_part = local_takes_part,
+    .row_floats = local_row_floats,
     .staleness = local_staleness,
     .note = local_note,
 };
