@@ -6,6 +6,7 @@ static const struct kind *const all[] = {
     &strategy_consensus,
     &strategy_gossip,
     &strategy_adpsgd,
+    &strategy_allreduce,
     &strategy_easgd,
 };
 

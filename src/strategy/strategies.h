@@ -4,7 +4,8 @@
 
 #include "strategy/agent.h"
 
-extern const struct kind strategy_single, strategy_consensus, strategy_gossip, strategy_adpsgd;
-extern const struct kind strategy_easgd;
+extern const struct kind strategy_single, strategy_consensus, strategy_gossip, strategy_adpsgd,
+    strategy_allreduce,
+    strategy_easgd;
 
 #endif
