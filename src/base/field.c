@@ -150,10 +150,23 @@ static fault check_range(const struct field *row, double value, const char *text
 
 /* Reading, one function a kind. */
 
+static fault not_even_the_word(const struct field *row, const char *text, fault f)
+{
+    fault_drop(f);
+    return FAIL(FAULT_EXPERIMENT, "'%s' is neither a whole number nor '%s'", text_shown(text).text,
+                row->word);
+}
+
 static fault read_int(const struct field *row, const char *text, int64_t *out)
 {
     int64_t value = 0;
-    TRY(parse_int(text, &value));
+    if (row->word && text_is(text, row->word)) {
+        *out = 0;
+        return OK;
+    }
+    fault f = parse_int(text, &value);
+    if (f)
+        return row->word ? not_even_the_word(row, text, f) : f;
     TRY(check_range(row, (double)value, text));
     *out = value;
     return OK;
@@ -451,6 +464,8 @@ const char *field_print(const struct field *row, const void *settings, struct ar
     char number[REAL_TEXT];
     switch (row->kind) {
     case FIELD_INT:
+        if (row->word && *(const int64_t *)member == 0)
+            return row->word;
         return arena_printf(arena, "%lld", (long long)*(const int64_t *)member);
     case FIELD_REAL:
         print_real(*(const double *)member, number);

@@ -204,6 +204,7 @@ fault agent_rejoin(struct agent *a)
 {
     const struct strategy_row *row = strategy_row(a->stage->experiment);
     a->returned = false;
+    a->has_been_down = true;
     if (row->rejoin)
         return row->rejoin(a);
     return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_neighbours(a);

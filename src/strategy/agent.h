@@ -43,6 +43,7 @@ struct agent {
     struct feed feed;       /* owned: its share of the samples              */
     double lr;              /* of its last step                             */
     bool returned;          /* its machine was down and is back: it must rejoin */
+    bool has_been_down;     /* and has rejoined since                           */
     struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
     size_t parcel_room;
     double *shares;     /* owned: likewise for weights                    */
