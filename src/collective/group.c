@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HELLO    0xffffffffull /* the last number of every generation */
-#define NEWCOMER UINT64_MAX    /* in place of a generation           */
+#define HELLO    0xffffffffull /* the last numbers of every generation */
+#define AGREED   0xfffffffeull
+#define NEWCOMER UINT64_MAX /* in place of a generation           */
 
 struct hello {
     uint64_t generation, origin, round; /* of the group I come from, and how far I am */
@@ -127,38 +128,82 @@ static void meet(struct hello theirs, size_t agent, struct hello *best, size_t *
     }
 }
 
+/* Members are, for now, those to whom it could be said, and I. */
 static void greet(struct group *g, struct hello mine)
 {
-    for (size_t i = 0; i < g->n_all; i++)
-        if (could_come(g, i)) /* whoever went away meanwhile will not answer */
-            fault_drop(g->link->ops->send(g->link, i, tag_of(g->generation, HELLO), &mine, sizeof mine));
+    g->n = 0;
+    for (size_t i = 0; i < g->n_all; i++) {
+        bool there = i == g->link->self;
+        if (!there && could_come(g, i)) {
+            fault f = g->link->ops->send(g->link, i, tag_of(g->generation, HELLO), &mine, sizeof mine);
+            there = !f;
+            fault_drop(f);
+        }
+        if (there)
+            g->members[g->n++] = (uint32_t)i;
+    }
 }
 
-/* All who answer, in rising order. A fault about a peer only excludes it; being outdated ends it early. */
+/* Of those that were greeted all who answer. A fault about a peer only excludes it; being outdated ends it
+ * early. */
 static fault hear_answers(struct group *g, struct hello mine, struct hello *best, size_t *leader)
 {
     size_t n = 0;
-    for (size_t i = 0; i < g->n_all && !is_outdated(g); i++) {
+    for (size_t i = 0; i < g->n && !is_outdated(g); i++) {
+        uint32_t who = g->members[i];
         struct hello theirs = mine;
         fault f = OK;
-        if (i != g->link->self) {
-            if (!could_come(g, i))
-                continue;
-            f = g->link->ops->recv(g->link, i, tag_of(g->generation, HELLO), &theirs, sizeof theirs, NULL);
-        }
+        if (who != g->link->self)
+            f = g->link->ops->recv(g->link, who, tag_of(g->generation, HELLO), &theirs, sizeof theirs, NULL);
+        else
+            g->rank = n;
         if (f && !is_about_a_peer(f))
             return f;
-        if (f) {
-            fault_drop(f);
-            continue;
+        if (!f) {
+            g->members[n++] = who;
+            meet(theirs, who, best, leader);
         }
-        if (i == g->link->self)
-            g->rank = n;
-        g->members[n++] = (uint32_t)i;
-        meet(theirs, i, best, leader);
+        fault_drop(f);
     }
     g->n = n;
     return OK;
+}
+
+/* Follows from who the members are. */
+static uint64_t hash_members(const struct group *g)
+{
+    uint64_t hash = g->n;
+    for (size_t i = 0; i < g->n; i++)
+        hash = (hash + g->members[i] + 1) * 0x9e3779b97f4a7c15;
+    return hash;
+}
+
+/* Everyone tells everyone whom it has heard. Two of us may have heard different others: where a link broke
+ * meanwhile, or a third can reach both and they not each other. */
+static fault agree(struct group *g)
+{
+    const struct link_ops *ops = g->link->ops;
+    uint64_t mine = hash_members(g), theirs, tag = tag_of(g->generation, AGREED);
+    for (size_t i = 0; i < g->n_all; i++)
+        if (could_come(g, i))
+            fault_drop(ops->send(g->link, i, tag, &mine, sizeof mine));
+    for (size_t i = 0; i < g->n && !is_outdated(g); i++) {
+        if (i == g->rank)
+            continue;
+        TRY(ops->recv(g->link, g->members[i], tag, &theirs, sizeof theirs, NULL));
+        if (theirs != mine)
+            return FAIL(FAULT_PEER, "agents %zu and %u have not heard the same others", g->link->self,
+                        g->members[i]);
+    }
+    return OK;
+}
+
+void group_leave(struct group *g)
+{
+    g->members[0] = (uint32_t)g->link->self;
+    g->n = 1;
+    g->rank = 0;
+    g->origin = g->link->self;
 }
 
 fault group_reform(struct group *g, uint64_t round, const char *why, struct reunion *out)
@@ -171,6 +216,10 @@ fault group_reform(struct group *g, uint64_t round, const char *why, struct reun
         best = mine;
         leader = g->link->self;
         TRY(hear_answers(g, mine, &best, &leader));
+        fault f = is_outdated(g) ? OK : agree(g);
+        if (f && !is_outdated(g))
+            return group_end(g, f);
+        fault_drop(f);
     } while (is_outdated(g));
     g->origin = g->members[0];
     g->link->ops->forget(g->link, tag_of(g->generation, 0));

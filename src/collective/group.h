@@ -3,7 +3,7 @@
  *
  *   working in generation G --(somebody is gone, silent, or back)--> dissolve(G + 1) --> everyone hears of it
  *          ^                                                                                 |
- *          +------- all who answer are the members of generation G + 1 <------ hello --------+
+ *          +--- all who answer, and agree on who they are, are the next members <--- hello -----+
  *
  * Whoever meets a fault in a collective tells everyone before passing it up, so all of the living fail
  * together and within their patience; then they re-form. Tags carry the generation: what was under way in an
@@ -51,8 +51,11 @@ struct reunion {
     uint64_t round;
     bool adopt;
 };
-/* The members become all who answer; `round` is mine. Never fails because of a peer: in the end I am alone.
- */
+/* The members become all who answer; `round` is mine. FAULT_PEER where they do not agree on who they are; all of them
+ * hear of that. */
 fault group_reform(struct group *g, uint64_t round, const char *why, struct reunion *out);
+
+/* I am the only member, until the next reunion. */
+void group_leave(struct group *g);
 
 #endif

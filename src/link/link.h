@@ -96,7 +96,7 @@ struct link_ops {
     void (*forget)(struct link *l, uint64_t tag);
     /* Tells everyone who can be reached that nothing more will come under tags of groups below this one, and
      * why: whoever waits for such a message, or will, gets FAULT_PEER with this text at once. 0: asks
-     * everyone to do so for the generation it is in. */
+     * everyone to do so for the generation it is in. A message of a later generation tells as much. */
     void (*dissolve)(struct link *l, uint64_t below, const char *why);
     /* The tag below which tags of groups are dissolved, as far as I have heard. */
     uint64_t (*dissolved)(const struct link *l);

@@ -11,6 +11,7 @@
 #include "support/worlds.h"
 
 enum { MOST_AGENTS = 8, MOST_ROUNDS = 12, MOST_MOMENTS = 200000 };
+#define LONGEST_S 0.1 /* of patience: links are cut and mended every few milliseconds */
 
 /* A world that goes on for ever is found out. */
 static fault count_moments(void *ctx)
@@ -86,6 +87,8 @@ struct trouble play_worlds_of_trouble(const char *const *strategies, size_t n_st
         must(group_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
         g.ctx = &moments;
         g.world->watcher.moment = count_moments;
+        if (g.run->experiment->network.patience_s > LONGEST_S)
+            g.run->experiment->network.patience_s = LONGEST_S;
         fault f = group_go(&g);
         bool noted = group_noted(&g, words), down = f != OK;
         if (f)

@@ -44,10 +44,15 @@ void drop_mail(struct actor *a)
     a->mail_end = &a->mail;
 }
 
-/* Of the generation after the one a tag is of. */
+/* The first tag of the generation a tag is of, and of the one after it. */
+static uint64_t generation_of(uint64_t tag)
+{
+    return tag >> 32 << 32;
+}
+
 static uint64_t next_generation(uint64_t tag)
 {
-    return (tag | TAG_GROUP) + (1ull << 32);
+    return generation_of(tag | TAG_GROUP) + (1ull << 32);
 }
 
 static bool is_dissolved(const struct actor *a, uint64_t tag)
@@ -81,6 +86,8 @@ fault arrive(struct local *w, struct message *m)
         message_free(w, m);
         return OK;
     }
+    if (m->tag >= TAG_GROUP && generation_of(m->tag) > to->dissolved)
+        hear_of_dissolution(to, generation_of(m->tag), "the others have come together anew");
     *to->mail_end = m;
     to->mail_end = &m->next;
     if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag &&
