@@ -51,10 +51,9 @@ fault centre_hear(struct agent *a, struct parcel *out, bool *there)
     return whether_there(a, a->link->ops->recv_rows(a->link, centre_of(a), a->k, out, NULL), there);
 }
 
-fault centre_adopt(struct agent *a)
+fault centre_adopt(struct agent *a, bool *there)
 {
-    bool there;
-    return whether_there(a, a->link->ops->adopt(a->link, centre_of(a), NULL), &there);
+    return whether_there(a, a->link->ops->adopt(a->link, centre_of(a), NULL), there);
 }
 
 void centre_leave(struct agent *a)

@@ -21,8 +21,8 @@
 fault centre_call(struct agent *a, row_set rows, bool *there);
 /* Waits for the answer to the call of this round. Where `there` is false there is no parcel. */
 fault centre_hear(struct agent *a, struct parcel *out, bool *there);
-/* After a crash: my rows become the centre's, or stay as they were where it cannot be reached. */
-fault centre_adopt(struct agent *a);
+/* After a crash: my rows become the centre's, or stay as they were where it is not there. */
+fault centre_adopt(struct agent *a, bool *there);
 /* No more calls will come. */
 void centre_leave(struct agent *a);
 

@@ -99,7 +99,8 @@ static fault easgd_run(struct agent *a)
 /* A worker starts from where the centre is; a centre that is back has kept c. */
 static fault easgd_rejoin(struct agent *a)
 {
-    return agent_helps(a) ? OK : centre_adopt(a);
+    bool there;
+    return agent_helps(a) ? OK : centre_adopt(a, &there);
 }
 
 static int64_t one_centre(const void *settings)

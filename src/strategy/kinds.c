@@ -9,6 +9,7 @@ static const struct kind *const all[] = {
     &strategy_allreduce,
     &strategy_average,
     &strategy_easgd,
+    &strategy_admm,
 };
 
 const struct kinds strategy_kinds = {.each = all, .n = sizeof all / sizeof *all};

@@ -22,6 +22,12 @@ static const char *const strategies[] = {
     "{kind: gossip, pairs: 3}",
     "adpsgd",
     "{kind: adpsgd, mix_statistics: true, mix_momentum: true}",
+    "{kind: average, tau: 3, momentum: 0.5, weights: data, mix_statistics: true, mix_momentum: true}",
+    "{kind: average, tau: 2, algorithm: halving-doubling}",
+    "{kind: easgd, mode: sync, every: 2}",
+    "{kind: easgd, mode: async, every: 3}",
+    "{kind: admm, mode: sync, steps: 3}",
+    "{kind: admm, mode: async, steps: 2, barrier: 2, delay: 3}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 
