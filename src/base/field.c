@@ -150,13 +150,6 @@ static fault check_range(const struct field *row, double value, const char *text
 
 /* Reading, one function a kind. */
 
-static fault not_even_the_word(const struct field *row, const char *text, fault f)
-{
-    fault_drop(f);
-    return FAIL(FAULT_EXPERIMENT, "'%s' is neither a whole number nor '%s'", text_shown(text).text,
-                row->word);
-}
-
 static fault read_int(const struct field *row, const char *text, int64_t *out)
 {
     int64_t value = 0;
@@ -164,9 +157,10 @@ static fault read_int(const struct field *row, const char *text, int64_t *out)
         *out = 0;
         return OK;
     }
-    fault f = parse_int(text, &value);
-    if (f)
-        return row->word ? not_even_the_word(row, text, f) : f;
+    if (row->word && !is_decimal(text, true))
+        return FAIL(FAULT_EXPERIMENT, "'%s' is neither a whole number nor '%s'", text_shown(text).text,
+                    row->word);
+    TRY(parse_int(text, &value));
     TRY(check_range(row, (double)value, text));
     *out = value;
     return OK;

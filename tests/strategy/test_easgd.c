@@ -10,6 +10,7 @@
 
 #include "support/group.h"
 #include "support/trouble.h"
+#include "veche.h"
 
 enum { MOST = 64 };
 
@@ -333,6 +334,50 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
     assert_true(seen.noted > 300 && seen.went_on > 250 && seen.all_down < 200);
 }
 
+/* ---- the model ---- */
+
+static void examined_model(const char *events, double *model, double *centre, double *mean)
+{
+    char folder[] = "/tmp/veche-easgd-XXXXXX", *command;
+    assert_non_null(mkdtemp(folder));
+    char *text =
+        text_of("%sstrategy: {kind: easgd, every: 3}\n%strain: {epochs: 1, seed: 1}\n", learning, events);
+    veche_experiment *e = NULL;
+    struct veche_run *r = NULL;
+    must(veche_parse(text, "easgd", &e));
+    must(veche_start(e, &(veche_options){folder, NULL, NULL}, &r));
+    must(veche_go(r));
+    float row[MOST];
+    memset(mean, 0, MOST * sizeof *mean);
+    for (size_t i = 0; i <= AGENTS + 1; i++) {
+        must(r->engine->ops->read(r->engine, ROW_PARAMS, i, row));
+        for (size_t j = 0; j < r->graph->size; j++)
+            if (i < AGENTS)
+                mean[j] += row[j] / AGENTS;
+            else
+                (i == AGENTS ? centre : model)[j] = row[j];
+    }
+    veche_close(r);
+    veche_experiment_free(e);
+    free(text);
+    command = text_of("rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
+    free(command);
+}
+
+static void the_centre_is_the_model_that_is_examined_and_saved(void **state)
+{
+    (void)state;
+    double model[MOST] = {0}, centre[MOST] = {0}, mean[MOST];
+    examined_model("", model, centre, mean);
+    assert_memory_equal(model, centre, sizeof centre);
+    assert_true(fabs(model[0] - mean[0]) > 1e-5);
+    examined_model("events: [{at_s: 0.02, crash: 4}]\n", model, centre,
+                   mean); /* without one it is the mean */
+    for (size_t j = 0; j < MOST; j++)
+        assert_true(fabs(model[j] - mean[j]) < 1e-6);
+}
+
 /* ---- settings ---- */
 
 static void a_spring_that_throws_the_centre_is_refused(void **state)
@@ -357,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_centre_that_is_back_goes_on_with_what_it_had),
         cmocka_unit_test(a_worker_that_is_back_starts_from_the_centre),
         cmocka_unit_test_teardown(worlds_of_trouble_come_to_an_orderly_end, show_the_world_that_failed),
+        cmocka_unit_test(the_centre_is_the_model_that_is_examined_and_saved),
         cmocka_unit_test(a_spring_that_throws_the_centre_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
