@@ -132,8 +132,8 @@ fault agent_combine(struct agent *a, enum row into, const struct term *terms, si
 fault agent_end_round(struct agent *a)
 {
     a->k++;
-    a->reunions = 0;
     a->stage->ended++;
+    group_forgive(&a->group);
     a->link->ops->forget(a->link, a->k);
     return OK;
 }
@@ -155,44 +155,22 @@ static void note_reunion(struct agent *a, const char *why)
     }
 }
 
-/* In one round. Where messages take longer than everyone's patience, or two cannot reach each other whom a
- * third can, the living may never agree on who they are. */
-enum { MOST_REUNIONS = 3 };
-
-static void note_solitude(struct agent *a, const char *why)
-{
-    char text[256];
-    snprintf(text, sizeof text,
-             "agent %zu goes on alone in round %llu, after %d attempts to meet the others: %.120s", a->index,
-             (unsigned long long)a->k, MOST_REUNIONS, why);
-    a->link->ops->note(a->link, "group", text);
-}
-
 fault agent_regroup(struct agent *a, const char *why)
 {
     struct reunion r = {0};
     struct group *g = agent_group(a);
-    while (a->reunions++ < MOST_REUNIONS) {
-        fault f = group_reform(g, a->k, why, &r);
-        if (!f && r.adopt)
-            f = group_end(g, a->link->ops->adopt(a->link, r.leader, NULL));
-        if (!f) {
-            a->k = r.round;
-            note_reunion(a, why);
-            return OK;
-        }
-        if (!is_about_peers(f))
+    bool again;
+    do {
+        TRY(group_reform(g, a->k, why, &r));
+        fault f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader, NULL)) : OK;
+        if (f && !is_about_peers(f))
             return f;
+        again = f != OK;
         fault_drop(f);
-    }
-    group_leave(g);
-    note_solitude(a, why);
+    } while (again);
+    a->k = r.round;
+    note_reunion(a, why);
     return OK;
-}
-
-bool agent_lacks_members(struct agent *a)
-{
-    return a->reunions == 0 && group_is_incomplete(agent_group(a));
 }
 
 fault agent_rejoin_group(struct agent *a)
@@ -200,7 +178,6 @@ fault agent_rejoin_group(struct agent *a)
     char why[64];
     snprintf(why, sizeof why, "agent %zu is back", a->index);
     agent_group(a)->is_newcomer = true;
-    a->reunions = 0;
     return agent_regroup(a, why);
 }
 

@@ -49,7 +49,6 @@ struct agent {
     double *shares;     /* owned: likewise for weights                    */
     bool *missed;       /* owned: neighbours (of a helper: members) whose absence was noted */
     struct group group; /* owned: of all that learn, where the strategy forms one */
-    unsigned reunions;  /* of that group in this round                            */
     struct staleness {
         uint64_t sum, most, n;
     } staleness;
@@ -83,10 +82,8 @@ bool is_about_peers(fault f);
 
 /* Of all that learn; for strategies that form one. */
 struct group *agent_group(struct agent *a);
-/* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. After a few vain
- * attempts in one round the agent is its group's only member until the next. */
+/* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
 fault agent_regroup(struct agent *a, const char *why);
-bool agent_lacks_members(struct agent *a); /* somebody can be reached who is not one; asked for once a round */
 fault agent_rejoin_group(struct agent *a); /* the same after a crash */
 
 static inline bool agent_helps(const struct agent *a)

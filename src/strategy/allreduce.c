@@ -39,7 +39,7 @@ static fault mean_gradient(struct agent *a, const struct allreduce *s)
 
 static fault one_round(struct agent *a, const struct allreduce *s)
 {
-    if (agent_lacks_members(a))
+    if (group_is_incomplete(agent_group(a)))
         return FAIL(FAULT_PEER, "an agent can be reached again");
     TRY(agent_begin(a));
     return mean_gradient(a, s);

@@ -100,7 +100,7 @@ static fault step_of_block(struct agent *a, const struct average *s)
 static fault average_members(struct agent *a, const struct average *s, struct weight *w)
 {
     static const enum row before[] = {ROW_STATS, ROW_SLOT0, ROW_SLOT1};
-    if (agent_lacks_members(a))
+    if (group_is_incomplete(agent_group(a)))
         return FAIL(FAULT_PEER, "an agent can be reached again");
     TRY(weigh(a, s, w));
     for (size_t i = 0; i < sizeof before / sizeof *before; i++)

@@ -11,7 +11,7 @@
 #include "support/worlds.h"
 
 enum { MOST_AGENTS = 8, MOST_ROUNDS = 12, MOST_MOMENTS = 200000 };
-#define LONGEST_S 0.1 /* of patience: links are cut and mended every few milliseconds */
+#define LONGEST_S 0.1 /* of patience: a minute has ten thousand cuts in some worlds */
 
 /* A world that goes on for ever is found out. */
 static fault count_moments(void *ctx)

@@ -154,6 +154,7 @@ fault local_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *
 fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
 fault local_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender);
 void local_drop(struct link *l, struct parcel *p);
+bool local_has_mail(const struct link *l, uint64_t tag);
 void local_forget(struct link *l, uint64_t tag);
 void local_dissolve(struct link *l, uint64_t below, const char *why);
 uint64_t local_dissolved(const struct link *l);

@@ -44,15 +44,35 @@ void drop_mail(struct actor *a)
     a->mail_end = &a->mail;
 }
 
-/* The first tag of the generation a tag is of, and of the one after it. */
-static uint64_t generation_of(uint64_t tag)
+/* Takes the message out of the mail that `at` points to. */
+static void take_out(struct actor *a, struct message **at)
 {
-    return tag >> 32 << 32;
+    struct message *m = *at;
+    *at = m->next;
+    if (!m->next)
+        a->mail_end = at;
+    m->next = NULL;
 }
 
+static void forget_between(struct actor *a, uint64_t first, uint64_t end)
+{
+    struct message **at = &a->mail;
+    while (*at) {
+        struct message *m = *at;
+        if (m->tag < first || m->tag >= end) {
+            at = &m->next;
+            continue;
+        }
+        take_out(a, at);
+        a->link.counts.unread++;
+        message_free(a->world, m);
+    }
+}
+
+/* Of the generation after the one a tag is of. */
 static uint64_t next_generation(uint64_t tag)
 {
-    return generation_of(tag | TAG_GROUP) + (1ull << 32);
+    return (tag | TAG_GROUP) + (1ull << TAG_GENERATION);
 }
 
 static bool is_dissolved(const struct actor *a, uint64_t tag)
@@ -67,6 +87,7 @@ static void hear_of_dissolution(struct actor *a, uint64_t below, const char *why
     if (below <= a->dissolved)
         return;
     a->dissolved = below;
+    forget_between(a, TAG_GROUP, below);
     snprintf(a->why_dissolved, sizeof a->why_dissolved, "%s", why);
     if (a->life == LIFE_PARKED && a->receives && is_dissolved(a, a->tag))
         wake(a, FAIL(FAULT_PEER, "%s", why));
@@ -86,8 +107,11 @@ fault arrive(struct local *w, struct message *m)
         message_free(w, m);
         return OK;
     }
-    if (m->tag >= TAG_GROUP && generation_of(m->tag) > to->dissolved)
-        hear_of_dissolution(to, generation_of(m->tag), "the others have come together anew");
+    if (is_dissolved(to, m->tag)) {
+        to->link.counts.unread++;
+        message_free(w, m);
+        return OK;
+    }
     *to->mail_end = m;
     to->mail_end = &m->next;
     if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag &&
@@ -201,16 +225,6 @@ uint64_t local_dissolved(const struct link *l)
     return ((const struct actor *)l)->dissolved;
 }
 
-/* Takes the message out of the mail that `at` points to. */
-static void take_out(struct actor *a, struct message **at)
-{
-    struct message *m = *at;
-    *at = m->next;
-    if (!m->next)
-        a->mail_end = at;
-    m->next = NULL;
-}
-
 /* Takes the first message that fits out of the mail, or NULL. */
 static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
 {
@@ -222,6 +236,14 @@ static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
             return m;
         }
     return NULL;
+}
+
+bool local_has_mail(const struct link *l, uint64_t tag)
+{
+    for (const struct message *m = ((const struct actor *)l)->mail; m; m = m->next)
+        if (m->tag == tag)
+            return true;
+    return false;
 }
 
 static bool holds_spare(const struct message *m, enum row row)
@@ -358,16 +380,5 @@ void local_drop(struct link *l, struct parcel *p)
 
 void local_forget(struct link *l, uint64_t tag)
 {
-    struct actor *a = actor_of(l);
-    struct message **at = &a->mail;
-    while (*at) {
-        struct message *m = *at;
-        if (m->tag >= tag) {
-            at = &m->next;
-            continue;
-        }
-        take_out(a, at);
-        a->link.counts.unread++;
-        message_free(a->world, m);
-    }
+    forget_between(actor_of(l), 0, tag);
 }

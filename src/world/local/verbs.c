@@ -277,6 +277,7 @@ const struct link_ops local_link = {
     .recv = local_recv,
     .average = local_average,
     .adopt = local_adopt,
+    .has_mail = local_has_mail,
     .forget = local_forget,
     .dissolve = local_dissolve,
     .dissolved = local_dissolved,
