@@ -13,8 +13,8 @@ static bool has_centre(const struct veche_run *r)
     return strategy_row(r->experiment)->has_centre && local_is_alive(r->world, r->n_agents);
 }
 
-/* The group's model, in the spare row kept for it: the mean of the living agents' parameters, or the centre's; and the
- * mean of their statistics. */
+/* The group's model, in the spare row kept for it: the mean of the living agents' parameters, or the
+ * centre's; and the mean of their statistics. */
 static fault blend_model(struct veche_run *r)
 {
     size_t centre = r->n_agents;
@@ -44,8 +44,8 @@ static fault blend_model(struct veche_run *r)
     return f;
 }
 
-/* Distances of the living agents' parameters from the group's model, averaged over the agents; the variation is the
- * root mean square distance over the length of the model. */
+/* Distances of the living agents' parameters from the group's model, averaged over the agents; the variation
+ * is the root mean square distance over the length of the model. */
 static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
 {
     size_t n = r->graph->size, living = 0;
@@ -155,6 +155,7 @@ fault session_evaluate(struct veche_run *r)
         .averaged_accuracy = r->averaged_accuracy,
         .disagreement = r->disagreement,
     };
+    e.waiting = session_waiting(r, true);
     TRY(run_record_evaluation(&r->folder, &e));
     session_tell(r, VECHE_EVALUATION, NULL);
     return OK;
@@ -177,6 +178,40 @@ static fault hash_parameters(const struct veche_run *r, char hex[SHA256_HEX])
         sha256_close(&hash, hex);
     block_close(&row);
     return f;
+}
+
+/* What a strategy calls those that help: servers where it has a setting for their number. */
+static const char *helper_word(const struct kind *strategy)
+{
+    for (size_t i = 0; i < strategy->n_fields; i++)
+        if (strcmp(strategy->fields[i].name, "servers") == 0)
+            return "server";
+    return "helper";
+}
+
+struct waiting session_waiting(const struct veche_run *r, bool thorough)
+{
+    struct waiting w = {
+        .waiting_s = r->waits,
+        .waited_for_s = local_waited_for(r->world),
+        .n_agents = r->n_agents,
+        .n_members = r->stage.n_members,
+        .virtual_s = local_now_s(r->world),
+        .helper = helper_word(r->experiment->strategy.kind),
+        .longest = NO_MEMBER,
+        .link = {NO_MEMBER, NO_MEMBER},
+    };
+    size_t who, ends[2];
+    for (size_t i = 0; i < w.n_members; i++)
+        r->waits[i] = local_counts(r->world, i).waiting_s;
+    waiting_judge(&w, local_helpers_waited_for(r->world), r->waits + r->n_agents);
+    if (w.most != NO_MEMBER && local_longest_for(r->world, (size_t)w.most, &who, &w.longest_s))
+        w.longest = (int64_t)who;
+    if (thorough && local_slowest_link(r->world, ends, &w.link_s)) {
+        w.link[0] = (int64_t)ends[0];
+        w.link[1] = (int64_t)ends[1];
+    }
+    return w;
 }
 
 /* What the agents did together: bytes, messages, waiting, staleness. */
@@ -226,6 +261,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .disagreement = r->disagreement,
     };
     add_up(r, &s);
+    s.waiting = session_waiting(r, true);
     TRY(hash_parameters(r, s.params_sha256));
     *out = s;
     return OK;

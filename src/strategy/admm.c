@@ -124,9 +124,7 @@ static void admm_close(struct stage *stage)
 
 static fault admm_open(struct stage *stage)
 {
-    const struct admm *s = stage->experiment->strategy.settings;
     struct desk *d = calloc(1, sizeof *d);
-    stage->asynchronous = s->mode == ASYNC;
     stage->shared = d;
     if (!d)
         return OUT_OF_MEMORY;
@@ -177,8 +175,7 @@ static fault receive(struct agent *a, size_t from)
     a->link->ops->drop(a->link, &a->parcels[call.who]);
     a->parcels[call.who] = *arrival;
     *arrival = (struct parcel){0};
-    d->visitors[call.who] =
-        (struct visitor){.call = call, .waits = true, .late = d->visitors[call.who].late};
+    d->visitors[call.who] = (struct visitor){.call = call, .waits = true, .late = d->visitors[call.who].late};
     return OK;
 }
 
@@ -236,10 +233,9 @@ static fault admm_run(struct agent *a)
     return agent_helps(a) ? be_centre(a, s) : learn(a, s);
 }
 
-static int64_t one_centre(const void *settings)
+static bool is_asynchronous(const struct experiment *e)
 {
-    (void)settings;
-    return 1;
+    return ((const struct admm *)e->strategy.settings)->mode == ASYNC;
 }
 
 static const char *const modes[] = {"sync", "async", NULL};
@@ -288,6 +284,7 @@ static const struct strategy_row row = {.run = admm_run,
                                         .has_centre = true,
                                         .n_keep = 2,
                                         .rejoin = admm_rejoin,
+                                        .is_asynchronous = is_asynchronous,
                                         .open = admm_open,
                                         .close = admm_close};
 
@@ -298,5 +295,5 @@ const struct kind strategy_admm = {
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct admm),
     .row = &row,
-    .helpers = one_centre,
+    .helpers = centre_helpers,
 };

@@ -102,6 +102,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     strategy_run *run;
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
+    bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
@@ -120,6 +121,12 @@ extern const struct kinds strategy_kinds;
 static inline const struct strategy_row *strategy_row(const struct experiment *e)
 {
     return e->strategy.kind->row;
+}
+
+static inline bool strategy_is_asynchronous(const struct experiment *e)
+{
+    const struct strategy_row *row = strategy_row(e);
+    return row->is_asynchronous ? row->is_asynchronous(e) : row->asynchronous;
 }
 
 #endif

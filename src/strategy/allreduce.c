@@ -80,8 +80,9 @@ static fault allreduce_run(struct agent *a)
     return learn_together(a, s); /* where the counter was lost before the end */
 }
 
-static int64_t helpers(const void *settings)
+static int64_t helpers(const void *settings, int64_t agents)
 {
+    (void)agents;
     return ((const struct allreduce *)settings)->backups > 0;
 }
 

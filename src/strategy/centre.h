@@ -14,6 +14,9 @@
 
 #include "strategy/agent.h"
 
+/* For struct kind.helpers: one. */
+int64_t centre_helpers(const void *settings, int64_t agents);
+
 /* ---- a worker ---- */
 
 /* Of my rows, as they are now. What goes wrong with the centre is noted, once for each time it goes missing,

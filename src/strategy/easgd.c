@@ -103,17 +103,9 @@ static fault easgd_rejoin(struct agent *a)
     return agent_helps(a) ? OK : centre_adopt(a, &there);
 }
 
-static int64_t one_centre(const void *settings)
+static bool is_asynchronous(const struct experiment *e)
 {
-    (void)settings;
-    return 1;
-}
-
-static fault easgd_open(struct stage *stage)
-{
-    const struct easgd *s = stage->experiment->strategy.settings;
-    stage->asynchronous = s->mode == ASYNC;
-    return OK;
+    return ((const struct easgd *)e->strategy.settings)->mode == ASYNC;
 }
 
 /* beta = m alpha above one would throw the centre beyond where its workers are. */
@@ -161,7 +153,7 @@ static const struct strategy_row row = {.run = easgd_run,
                                         .hears_everyone = true,
                                         .has_centre = true,
                                         .rejoin = easgd_rejoin,
-                                        .open = easgd_open,
+                                        .is_asynchronous = is_asynchronous,
                                         .check = easgd_check};
 
 const struct kind strategy_easgd = {
@@ -171,5 +163,5 @@ const struct kind strategy_easgd = {
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct easgd),
     .row = &row,
-    .helpers = one_centre,
+    .helpers = centre_helpers,
 };

@@ -7,6 +7,7 @@ static const struct kind *const all[] = {
     &strategy_gossip,
     &strategy_adpsgd,
     &strategy_allreduce,
+    &strategy_ps,
     &strategy_average,
     &strategy_easgd,
     &strategy_admm,

@@ -110,6 +110,10 @@ struct local {
     bool partitioned;
     uint64_t *mended;       /* owned: the ends of an edge take part together from this round on */
     uint64_t *random_draws; /* owned: per agent and link, how many random events there were */
+    struct waits {          /* owned, virtual seconds; of each member: how long it was waited for ... */
+        double *for_agents, *for_helpers; /* ... by those that learn, by those that help */
+        double *pairs; /* [n x n]: how long an agent of a row waited for that of a column; NULL: too many */
+    } waits;
 };
 
 /* kinds of moments on the agenda */
@@ -193,6 +197,12 @@ bool pair_is_cut(const struct local *w, size_t a, size_t b);
 fault heal_all(struct local *w);
 fault partition(struct local *w, const struct event *e);
 uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
+
+/* waits.c */
+fault waits_open(struct local *w);
+void waits_close(struct local *w);
+/* The actor has waited since then for `peer`, or for ANYONE and nobody came. */
+void count_wait(struct actor *a, size_t peer, double since_s);
 
 /* script.c */
 fault script_open(struct local *w);

@@ -254,9 +254,9 @@ fault local_play(struct local *w)
     while (!is_over(w))
         TRY(step(w));
     TRY(tape_flush(w->tape));
-    return count_done(w) ? OK
-                         : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end",
-                                w->stage->n_agents);
+    return count_done(w)
+               ? OK
+               : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end", w->stage->n_agents);
 }
 
 fault local_replay(struct local *w, uint64_t steps)
@@ -337,6 +337,7 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
         return OUT_OF_MEMORY;
     TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents,
                  &w->tape));
+    TRY(waits_open(w));
     TRY(rows_open(w));
     TRY(open_actors(w, agents, speeds));
     return script_open(w);
@@ -393,6 +394,7 @@ void local_close(struct local *w)
     }
     tell_notes(w, false);
     drop_messages(w);
+    waits_close(w);
     rows_close(w);
     agenda_release(&w->agenda);
     tape_free(w->tape);

@@ -333,9 +333,9 @@ static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct me
         a->tag = tag;
         fault f = park(a);
         a->receives = false;
-        a->link.counts.waiting_s += a->world->now_s - since;
+        m = f ? NULL : take_mail(a, from, tag);
+        count_wait(a, m ? m->from : from, since);
         TRY(f);
-        m = take_mail(a, from, tag);
         if (!m)
             return FAIL(FAULT_PEER, "what agent %zu was sent is given up: too many rows are under way",
                         a->link.self);

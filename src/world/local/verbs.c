@@ -141,7 +141,7 @@ static fault wait_for_rows(struct actor *a, double at_s, int kind, size_t peer, 
     TRY(add_deadline(a));
     a->from = peer;
     fault f = park(a);
-    a->link.counts.waiting_s += a->world->now_s - since;
+    count_wait(a, peer, since);
     return f;
 }
 
