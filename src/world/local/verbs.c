@@ -118,6 +118,8 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
         f = blend_terms(a, &b, terms, from, rows, weights);
     if (into == ROW_PARAMS)
         a->writes++;
+    if (into == ROW_GRADS)
+        a->has_gradient = true; /* whatever it is, it is not yet used */
     if (n > MOST_TERMS) {
         free(from);
         free(rows);
