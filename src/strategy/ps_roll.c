@@ -15,8 +15,8 @@
 static void note_child(const struct ps_helper *h, size_t child, const char *kind, const char *what)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s %zu goes on without agent %zu, which %s", name_of(h), h->agent->index,
-             child, what);
+    snprintf(text, sizeof text, "%s %zu goes on without %s %zu, which %s", name_of(h), h->agent->index,
+             child < ps_of(h->agent)->n_workers ? "agent" : "node", child, what);
     ops_of(h)->note(h->agent->link, kind, text);
 }
 
@@ -73,8 +73,9 @@ size_t ps_next_to_hear(const struct ps_helper *h)
 {
     const struct ps_shared *s = ps_of(h->agent);
     size_t first = ANYONE, n = 0;
-    if (!h->leads || s->has_standbys || s->settings->tree > 1)
-        return ANYONE; /* who is not expected may come, too */
+    if (!h->leads || s->has_standbys || s->settings->tree > 1 ||
+        s->settings->pull_every % s->settings->push_every)
+        return ANYONE; /* who is not expected may come, too, or somebody who only pulls */
     for (size_t i = 0; i < s->n_workers; i++) {
         if (h->children[i].silent)
             return ANYONE;

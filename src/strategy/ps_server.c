@@ -1,7 +1,6 @@
 /* ps_server.c - the side that answers: servers, their standbys, nodes of the tree.
  *
- *   a letter --> its gradient is kept in the parcels --> an update, if it may be made --> answers to those
- * who may go on
+ *   a letter --> its gradient is kept in the parcels --> an update, if it is time --> answers
  *
  * Of a pair (server, standby) one leads and one follows. The leader sends its shard, slots included, every
  * `replicate_every` updates. The follower takes over when somebody asks it who cannot be served by the
@@ -44,8 +43,10 @@ static fault finish(struct ps_helper *h)
 static void lead(struct ps_helper *h)
 {
     h->leads = true;
-    for (size_t i = 0; i < n_members(h); i++)
+    for (size_t i = 0; i < n_members(h); i++) {
         h->children[i].since = now_s(h);
+        h->children[i].gone = false; /* whom it does without is for it to say now */
+    }
     note_self(h, "takeover", "takes over from the other of its pair");
 }
 

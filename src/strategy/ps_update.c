@@ -1,9 +1,9 @@
 /* ps_update.c - when a server or node makes an update, and whom it answers then.
  *
- *   sync:   once everybody has pushed: one step by the mean, in the order of the members; everybody is
- * answered async:  a step by each gradient as it comes; whoever pushed is answered ssp:    the same, but
- * whoever is more than s pushes ahead of the slowest is answered later a node: in sync mode; instead of a
- * step an exchange with those above it: the sum goes up, parameters come down
+ *   sync    once everybody has pushed, one step by the mean, in the order of the members: all are answered
+ *   async   a step by each gradient as it comes: whoever pushed is answered
+ *   ssp     the same, but whoever is more than s pushes ahead of the slowest is answered later
+ *   a node  sync; instead of a step, its sum goes to those above it and their parameters come back
  */
 #include "strategy/ps_inside.h"
 
@@ -98,8 +98,10 @@ static size_t gather(struct ps_helper *h, uint64_t *round, uint64_t *n_workers)
             *round = h->children[i].ask.round;
     for (size_t i = 0; i < n_members(h); i++) {
         struct ps_child *c = &h->children[i];
-        c->late = c->pending && c->ask.round < *round;
-        if (!c->pending || c->late)
+        if (!c->pending)
+            continue;
+        c->late = c->ask.round < *round;
+        if (c->late)
             continue;
         h->terms[n++] = (struct term){1, ps_row_of(ps_of(h->agent), i), parcel_of(h, i)};
         *n_workers += c->ask.n;
@@ -148,12 +150,12 @@ static fault update_with(struct ps_helper *h, size_t i)
 
 fault ps_update(struct ps_helper *h)
 {
-    size_t n_pending = 0, n_awaited = 0;
+    size_t n_pending = 0, n_missing = 0;
     for (size_t i = 0; i < n_members(h); i++) {
         if (h->children[i].pending && settings_of(h)->mode != PS_SYNC)
             TRY(update_with(h, i));
         n_pending += h->children[i].pending;
-        n_awaited += ps_is_awaited(h, i);
+        n_missing += ps_is_active(h, i) && !h->children[i].pending; /* who has only pulled, too */
     }
-    return n_pending && !n_awaited ? update_together(h) : OK;
+    return n_pending && !n_missing ? update_together(h) : OK;
 }
