@@ -1,23 +1,24 @@
-/* admm.c - consensus ADMM: everyone minimises its own loss, pulled towards a common z by a price y (Boyd et
- * al. 2011).
+/* admm.c - consensus ADMM: everyone minimises its own loss, at a price for parting from z (Boyd et al. 2011).
  *
  *   minimise sum_i f_i(x_i) with all x_i = z:
  *
- *   x_i <- argmin f_i(x) + y_i (x - z) + rho/2 |x - z|^2    by `steps` steps of the optimiser from where x_i
- * is, each with the gradient g_i + y_i + rho (x_i - z) z   <- mean of x_i + y_i / rho y_i <- y_i + rho (x_i -
- * z)
+ *   x_i <- argmin f_i(x) + y_i (x - z) + rho/2 |x - z|^2
+ *   z   <- mean of x_i + y_i / rho
+ *   y_i <- y_i + rho (x_i - z)
  *
- * After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and the last
- * x_i + y_i / rho of everybody:
+ * The argmin is `steps` steps of the optimiser from where x_i is, with the gradient g_i + y_i + rho (x_i -
+ * z). After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and what
+ * everybody said last:
  *
- *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...        at the end x_i = z
+ *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...      at the end x_i = z
  *   centre:  calls of enough workers -> z -> answer them
  *
  * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as nobody else is `delay`
  * values of z late; of the others the centre takes what it heard last. Who is gone no longer counts, who has
- * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0. With one
- * agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit. KEEP0 holds y_i,
- * KEEP1 z.
+ * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0.
+ *
+ * With one agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit. KEEP0
+ * holds y_i, KEEP1 z.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@
  *
  * After an averaging all have the same parameters, bit for bit. When somebody dies in it the living re-form
  * (group.h) and average what they had: sums are made in the gradient's row, which nobody needs then, so no
- * row is lost.
+ * row is lost. One agent alone is plain SGD, bit for bit, but for block momentum.
  */
 #include "collective/collective.h"
 #include "strategy/mixed.h"
