@@ -184,17 +184,18 @@ uint64_t group_side_tag(uint64_t generation, unsigned number)
 
 /* ---- re-forming ---- */
 
-/* The next generation, which everyone hears of. Somebody who comes back takes part in the one the others
- * make. */
+/* The next generation, which everyone hears of. Somebody who comes back does not know the others' and asks
+ * them for their next one; of all that are named then the highest will be it. It names one itself that nobody
+ * has had: if all others have ended, it must not pass for one of a group that was. */
 static void next_generation(struct group *g, const char *why)
 {
-    if (g->is_newcomer) {
+    if (g->is_newcomer)
         g->link->ops->dissolve(g->link, 0, why);
-        g->generation = group_heard(g);
-    } else {
-        g->generation = is_outdated(g) ? group_heard(g) : g->generation + 1;
-        g->link->ops->dissolve(g->link, first_tag(g->generation), why);
-    }
+    if (is_outdated(g))
+        g->generation = group_heard(g) + g->is_newcomer;
+    else
+        g->generation++;
+    g->link->ops->dissolve(g->link, first_tag(g->generation), why);
     g->is_newcomer = false;
     g->number = 0;
 }
@@ -266,16 +267,24 @@ static fault choose(struct group *g)
     return OK;
 }
 
-/* The members are those who made the same choice; somebody whom those it chose did not choose is alone. */
+/* The members are those who made the same choice; somebody whom those it chose did not choose is alone. Where
+ * one that I chose is lost meanwhile, others may have heard it: there will be another generation, for all who
+ * go on in one must go on with the same members. */
 static fault compare_choices(struct group *g)
 {
     const uint64_t *choice = set_of(g, CHOICE), *theirs = set_of(g, THEIRS);
+    bool lost = false;
     say(g, CHOSEN, choice, set_bytes(g));
     g->n = 0;
     for (size_t i = 0; i < g->n_all; i++) {
         bool agrees = i == g->link->self;
         if (!agrees && holds(set_of(g, MINE), i)) {
             TRY(hear(g, i, CHOSEN, set_of(g, THEIRS), set_bytes(g), &agrees));
+            if (!agrees && holds(choice, i)) {
+                lost = true;
+                if (could_come(g, i) && !is_outdated(g))
+                    put(set_of(g, SILENT), i);
+            }
             agrees = agrees && holds(choice, i) && holds(choice, g->link->self) &&
                      memcmp(theirs, choice, set_bytes(g)) == 0;
         }
@@ -285,6 +294,9 @@ static fault compare_choices(struct group *g)
             g->rank = g->n;
         g->members[g->n++] = (uint32_t)i;
     }
+    if (lost && !is_outdated(g))
+        g->link->ops->dissolve(g->link, first_tag(g->generation + 1),
+                               "a member was lost while it was formed");
     return OK;
 }
 

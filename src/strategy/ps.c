@@ -1,9 +1,11 @@
 /* ps.c - parameter servers: workers push gradients, servers make the steps, workers pull parameters.
  *
- *   sync    theta_{k+1} = theta_k - alpha_k / m  sum_i g^i_k            one step a round, by the mean of the
- * living async   theta = theta - alpha g^i, whenever a gradient comes        (Dean et al. 2012, Li et al.
- * 2014) ssp     the same, but nobody is answered while it is more than `staleness` pushes ahead of the
- * slowest that lives (stale synchronous parallel, Ho et al. 2013): a bound on the difference of clocks
+ *   sync    theta_{k+1} = theta_k - alpha_k / m sum_i g^i_k, the mean over those that live
+ *   async   theta = theta - alpha g^i, whenever a gradient comes (Dean et al. 2012, Li et al. 2014)
+ *   ssp     the same, but nobody is answered while it is more than `staleness` pushes ahead of the
+ *           slowest that lives: stale synchronous parallel, a bound on clocks (Ho et al. 2013)
+ *
+ *   a worker's life:  learn -> push, pull -> learn -> push, pull -> ... -> goodbye
  *
  * The optimiser runs on the servers, each for its floats of the parameters; steps are element by element, so
  * the number of servers changes nothing in sync mode. The staleness of a gradient is the number of updates
@@ -13,11 +15,9 @@
  * Downpour (Dean et al. 2012): with `push_every` p a worker sums p gradients before it pushes them; in rounds
  * in which it does not pull (`pull_every`) it takes a step of its own.
  *
- *   a worker's life:  learn -> push, pull -> learn -> ... -> goodbye, which is answered when all have said
- * it, so that in the end everybody holds the servers' last parameters
- *
- * Where a server goes on without a gradient (its worker was gone, or late) or gets it twice (it died between
- * the step and the answer, and its standby is asked) the mean is over what it has: no exchange is undone.
+ * A goodbye is answered when everybody has said it: in the end all hold the servers' last parameters. Where a
+ * server goes on without a gradient (its worker was gone, or late) or gets it twice (it died between the step
+ * and the answer, and its standby is asked) no step is undone.
  */
 #include "strategy/ps.h"
 
@@ -87,7 +87,8 @@ static fault come_back(struct agent *a, struct ps_client *c)
     c->is_back = false;
     c->n_summed = 0;
     TRY(exchange(a, c, LETTER_PULLS));
-    catch_up(a, c);
+    if (!a->stage->asynchronous)
+        a->k = c->round;
     snprintf(text, sizeof text, "agent %zu is back with the servers' parameters", a->index);
     a->link->ops->note(a->link, "return", text);
     return OK;

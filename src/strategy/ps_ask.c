@@ -128,9 +128,9 @@ static fault wait_a_little(struct errand *e)
         return a->link->ops->sleep(a->link, patience_s(a) / 16);
     e->gives_up = true;
     e->client->others_go_on = a->stage->ended != s->ended_then || has_ended;
-    return FAIL(FAULT_PEER,
-                "agent %zu has lost server %zu%s: it cannot be reached, and nobody stands in for it",
-                a->index, asked(e), ps_of(a)->has_standbys ? " and its standby" : "");
+    return FAIL(FAULT_PEER, "%s %zu has lost server %zu%s: it cannot be reached, and nobody stands in for it",
+                agent_helps(a) ? "node" : "agent", a->index, asked(e),
+                ps_of(a)->has_standbys ? " and its standby" : "");
 }
 
 /* The waits after which one asks again: more and more seldom, since a thin wire must not be filled with
