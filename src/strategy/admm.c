@@ -1,23 +1,24 @@
-/* admm.c - consensus ADMM: everyone minimises its own loss, pulled towards a common z by a price y (Boyd et
- * al. 2011).
+/* admm.c - consensus ADMM: everyone minimises its own loss, at a price for parting from z (Boyd et al. 2011).
  *
  *   minimise sum_i f_i(x_i) with all x_i = z:
  *
- *   x_i <- argmin f_i(x) + y_i (x - z) + rho/2 |x - z|^2    by `steps` steps of the optimiser from where x_i
- * is, each with the gradient g_i + y_i + rho (x_i - z) z   <- mean of x_i + y_i / rho y_i <- y_i + rho (x_i -
- * z)
+ *   x_i <- argmin f_i(x) + y_i (x - z) + rho/2 |x - z|^2
+ *   z   <- mean of x_i + y_i / rho
+ *   y_i <- y_i + rho (x_i - z)
  *
- * After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and the last
- * x_i + y_i / rho of everybody:
+ * The argmin is `steps` steps of the optimiser from where x_i is, with the gradient g_i + y_i + rho (x_i -
+ * z). After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and what
+ * everybody said last:
  *
- *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...        at the end x_i = z
+ *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...      at the end x_i = z
  *   centre:  calls of enough workers -> z -> answer them
  *
  * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as nobody else is `delay`
  * values of z late; of the others the centre takes what it heard last. Who is gone no longer counts, who has
- * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0. With one
- * agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit. KEEP0 holds y_i,
- * KEEP1 z.
+ * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0.
+ *
+ * With one agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit. KEEP0
+ * holds y_i, KEEP1 z.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,14 @@ struct admm {
     int mode;
     double rho;
     int64_t steps, barrier, delay;
+    bool mix_statistics;
 };
+
+static row_set statistics_of(const struct agent *a)
+{
+    const struct admm *s = a->settings;
+    return s->mix_statistics ? ROWS_STATS : 0;
+}
 
 /* ---- a worker ---- */
 
@@ -54,6 +62,8 @@ static fault take_z(struct agent *a, bool there)
     if (!there)
         return copy(a, ROW_GRADS, ROW_KEEP1);
     fault f = agent_combine(a, ROW_KEEP1, &(struct term){1, ROW_PARAMS, &a->parcels[0]}, 1);
+    if (!f && statistics_of(a))
+        f = agent_combine(a, ROW_STATS, &(struct term){1, ROW_STATS, &a->parcels[0]}, 1);
     a->link->ops->drop(a->link, &a->parcels[0]);
     return f;
 }
@@ -64,7 +74,7 @@ static fault meet(struct agent *a, double rho)
     const struct term price[] = {{rho, ROW_PARAMS, NULL}, {-rho, ROW_KEEP1, NULL}, {1, ROW_KEEP0, NULL}};
     bool there;
     TRY(agent_combine(a, ROW_GRADS, mine, 2));
-    TRY(centre_call(a, ROWS_GRADS, &there));
+    TRY(centre_call(a, ROWS_GRADS | statistics_of(a), &there));
     if (there)
         TRY(centre_hear(a, &a->parcels[0], &there));
     TRY(take_z(a, there));
@@ -80,12 +90,10 @@ static fault learn(struct agent *a, const struct admm *s)
         TRY(agent_learn(a));
         TRY(add_pull(a, s->rho));
         TRY(agent_update(a));
-        if ((a->k + 1) % steps == 0)
+        if ((a->k + 1) % steps == 0 || agent_is_in_last_round(a))
             TRY(meet(a, s->rho));
         TRY(agent_end_round(a));
     }
-    if (a->k % steps)
-        TRY(meet(a, s->rho));
     centre_leave(a);
     return copy(a, ROW_KEEP1, ROW_PARAMS);
 }
@@ -179,20 +187,31 @@ static fault receive(struct agent *a, size_t from)
     return OK;
 }
 
-/* z = mean of x_i + y_i / rho over all who have called and are not gone, in their order. */
-static fault make_z(struct agent *a, const struct desk *d)
+static void forget_the_lost(struct agent *a)
 {
     const struct link_ops *ops = a->link->ops;
-    size_t n = 0;
-    for (size_t i = 0; i < a->stage->n_agents; i++) {
+    for (size_t i = 0; i < a->stage->n_agents; i++)
         if (!ops->can_reach(a->link, i) && !ops->has_ended(a->link, i))
             ops->drop(a->link, &a->parcels[i]);
+}
+
+/* My row becomes the mean of what all have said, in their order. */
+static fault take_mean(struct agent *a, const struct desk *d, enum row of, enum row into)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->stage->n_agents; i++)
         if (a->parcels[i].rows)
-            d->terms[n++] = (struct term){1, ROW_GRADS, &a->parcels[i]};
-    }
+            d->terms[n++] = (struct term){1, of, &a->parcels[i]};
     for (size_t i = 0; i < n; i++)
         d->terms[i].weight = 1 / (double)n;
-    return agent_combine(a, ROW_PARAMS, d->terms, n);
+    return agent_combine(a, into, d->terms, n);
+}
+
+static fault make_z(struct agent *a, const struct desk *d)
+{
+    forget_the_lost(a);
+    TRY(take_mean(a, d, ROW_GRADS, ROW_PARAMS));
+    return statistics_of(a) ? take_mean(a, d, ROW_STATS, ROW_STATS) : OK;
 }
 
 static fault answer_all(struct agent *a, const struct desk *d)
@@ -204,7 +223,7 @@ static fault answer_all(struct agent *a, const struct desk *d)
             continue;
         v->waits = false;
         v->late = 0;
-        TRY(centre_answer(a, &v->call, ROWS_PARAMS));
+        TRY(centre_answer(a, &v->call, ROWS_PARAMS | statistics_of(a)));
     }
     return OK;
 }
@@ -251,7 +270,7 @@ static const struct field fields[] = {
     {.name = "rho",
      .kind = FIELD_REAL,
      .offset = AT(rho),
-     .fallback = "1",
+     .fallback = "0.1",
      .min = 0,
      .max = 1e6,
      .above_min = true,
@@ -277,6 +296,11 @@ static const struct field fields[] = {
      .min = 1,
      .max = 1e9,
      .help = "async: after so many values of z without a word from somebody it is waited for"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "with every z everyone takes the mean of batchnorm's running statistics, too"},
 };
 
 static const struct strategy_row row = {.run = admm_run,

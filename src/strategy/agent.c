@@ -50,6 +50,12 @@ bool agent_goes_on(struct agent *a)
     return true;
 }
 
+bool agent_is_in_last_round(const struct agent *a)
+{
+    const struct stage *s = a->stage;
+    return s->asynchronous ? s->begun >= s->rounds * s->n_agents : a->k + 1 >= s->rounds;
+}
+
 fault agent_begin(struct agent *a)
 {
     return a->link->ops->learn(a->link, a->lessons);

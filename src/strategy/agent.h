@@ -62,6 +62,7 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
 void agent_release(struct agent *a);
 
 bool agent_goes_on(struct agent *a); /* false when all rounds are done                             */
+bool agent_is_in_last_round(const struct agent *a); /* it will not go on after this one            */
 fault agent_learn(struct agent *a);  /* g on my next batch                                         */
 fault agent_begin(struct agent *a);  /* the same, but g is not yet there: await(first), then await(0) */
 fault agent_await(struct agent *a, size_t first);

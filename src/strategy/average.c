@@ -18,7 +18,7 @@
  *
  * After an averaging all have the same parameters, bit for bit. When somebody dies in it the living re-form
  * (group.h) and average what they had: sums are made in the gradient's row, which nobody needs then, so no
- * row is lost.
+ * row is lost. One agent alone is plain SGD, bit for bit, but for block momentum.
  */
 #include "collective/collective.h"
 #include "strategy/mixed.h"
@@ -49,7 +49,7 @@ static bool is_due(const struct agent *a, const struct average *s)
 {
     uint64_t done = a->k + 1;
     bool is_early = (double)done <= s->from_epoch * a->stage->rounds_per_epoch;
-    return is_early || done >= a->stage->rounds || (s->tau && done % (uint64_t)s->tau == 0);
+    return is_early || agent_is_in_last_round(a) || (s->tau && done % (uint64_t)s->tau == 0);
 }
 
 /* Once in a generation everyone tells everyone how many samples it has. */

@@ -23,6 +23,7 @@ struct easgd {
     int mode;
     double alpha; /* 0: the usual, USUAL_BETA / m */
     int64_t every;
+    bool mix_statistics;
 };
 
 #define USUAL_BETA 0.9
@@ -32,13 +33,19 @@ static double alpha_of(const struct easgd *s, size_t n_agents)
     return s->alpha > 0 ? s->alpha : USUAL_BETA / (double)n_agents;
 }
 
+static row_set rows_of(const struct agent *a)
+{
+    const struct easgd *s = a->settings;
+    return ROWS_PARAMS | (s->mix_statistics ? ROWS_STATS : 0);
+}
+
 /* x = x - alpha (x - c); without a centre it stays where it is. */
 static fault be_pulled(struct agent *a, double alpha)
 {
     bool there;
     TRY(centre_hear(a, &a->parcels[0], &there));
     a->shares[0] = alpha;
-    return there ? agent_mix(a, ROWS_PARAMS, 1 - alpha, 1) : OK;
+    return there ? agent_mix(a, rows_of(a), 1 - alpha, 1) : OK;
 }
 
 static fault learn(struct agent *a, double alpha, uint64_t every)
@@ -46,7 +53,7 @@ static fault learn(struct agent *a, double alpha, uint64_t every)
     while (agent_goes_on(a)) {
         bool meets = a->k > 0 && a->k % every == 0;
         if (meets)
-            TRY(centre_call(a, ROWS_PARAMS, &meets)); /* x and c travel while g is computed at x */
+            TRY(centre_call(a, rows_of(a), &meets)); /* x and c travel while g is computed at x */
         TRY(agent_learn(a));
         if (meets)
             TRY(be_pulled(a, alpha));
@@ -66,7 +73,7 @@ static fault take_in(struct agent *a, size_t from, double alpha, size_t *n)
     if (!came)
         return OK;
     a->shares[(*n)++] = alpha;
-    return centre_answer(a, &caller, ROWS_PARAMS);
+    return centre_answer(a, &caller, rows_of(a));
 }
 
 static fault take_in_all(struct agent *a, double alpha, size_t *n)
@@ -84,7 +91,7 @@ static fault be_centre(struct agent *a, double alpha, bool all)
     while (centre_is_needed(a)) {
         size_t n = 0;
         TRY(all ? take_in_all(a, alpha, &n) : take_in(a, ANYONE, alpha, &n));
-        TRY(n ? agent_mix(a, ROWS_PARAMS, 1 - (double)n * alpha, n) : OK);
+        TRY(n ? agent_mix(a, rows_of(a), 1 - (double)n * alpha, n) : OK);
     }
     return OK;
 }
@@ -147,6 +154,11 @@ static const struct field fields[] = {
      .min = 1,
      .max = 1e9,
      .help = "rounds from one meeting with the centre to the next"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "batchnorm's running statistics are on the spring, too"},
 };
 
 static const struct strategy_row row = {.run = easgd_run,

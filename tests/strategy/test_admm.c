@@ -298,6 +298,35 @@ static void a_meeting_is_a_call_a_row_and_a_row_back(void **state)
     }
 }
 
+static void statistics_travel_only_when_asked_for(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"{kind: admm, steps: 2", "{kind: easgd, mode: sync, every: 2"};
+    for (size_t s = 0; s < 2; s++)
+        for (size_t asked = 0; asked < 2; asked++) {
+            struct cast g;
+            float stats[AGENTS + 1][MOST];
+            char *strategy = text_of("%s%s}", strategies[s], asked ? ", mix_statistics: true" : "");
+            char *text = text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 4}\n"
+                                 "model: [{linear: {out: 6}}, batchnorm, relu, {linear: {out: 3}}]\n"
+                                 "optim: {kind: sgd, lr: 0.05}\nengine: {kind: ref, threads: 1}\n"
+                                 "strategy: %s\nagents: 3\n",
+                                 strategy);
+            group_open(&g, text, 8);
+            free(text);
+            free(strategy);
+            group_play(&g);
+            size_t n = row_size(&g.run->engine->setup, ROW_STATS), meetings = s ? 3 : 4;
+            assert_int_equal(group_counts(&g).bytes,
+                             AGENTS * (meetings * (2 * (g.size + asked * n) * sizeof(float) + 16) + 16));
+            for (size_t i = 0; i <= AGENTS; i++)
+                must(g.run->engine->ops->read(g.run->engine, ROW_STATS, i, stats[i]));
+            for (size_t i = 0; !s && i < AGENTS; i++) /* with z come the same statistics for all */
+                assert_true(asked == !memcmp(stats[i], stats[AGENTS], n * sizeof(float)));
+            group_close(&g);
+        }
+}
+
 /* ---- delay ---- */
 
 struct books { /* of the centre */
@@ -449,6 +478,7 @@ int main(void)
         cmocka_unit_test(prices_cancel_and_all_end_at_z),
         cmocka_unit_test(rounds_follow_the_paper),
         cmocka_unit_test(a_meeting_is_a_call_a_row_and_a_row_back),
+        cmocka_unit_test(statistics_travel_only_when_asked_for),
         cmocka_unit_test(nobody_is_later_than_allowed_and_enough_have_come),
         cmocka_unit_test(without_a_centre_everybody_learns_alone),
         cmocka_unit_test(whoever_is_back_is_one_of_them_again),

@@ -29,8 +29,8 @@ static const char *const strategies[] = {
     "{kind: average, tau: 3, momentum: 0.5, weights: data, mix_statistics: true, mix_momentum: true}",
     "{kind: average, tau: 2, algorithm: halving-doubling}",
     "{kind: easgd, mode: sync, every: 2}",
-    "{kind: easgd, mode: async, every: 3}",
-    "{kind: admm, mode: sync, steps: 3}",
+    "{kind: easgd, mode: async, every: 3, mix_statistics: true}",
+    "{kind: admm, mode: sync, steps: 3, mix_statistics: true}",
     "{kind: admm, mode: async, steps: 2, barrier: 2, delay: 3}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
