@@ -112,7 +112,8 @@ static fault open_agents(struct veche_run *r)
     r->agents = calloc(members, sizeof *r->agents);
     r->scores = calloc(agents, sizeof *r->scores);
     r->speeds = calloc(members, sizeof *r->speeds);
-    if (!r->agents || !r->scores || !r->speeds)
+    r->waits = calloc(members, sizeof *r->waits);
+    if (!r->agents || !r->scores || !r->speeds || !r->waits)
         return OUT_OF_MEMORY;
     machine_speeds(&e->machines, (uint64_t)e->train.seed, agents, r->speeds);
     for (size_t i = agents; i < members; i++)
@@ -206,6 +207,7 @@ void session_close(struct veche_run *r)
     free(r->agents);
     free(r->scores);
     free(r->speeds);
+    free(r->waits);
     free(r);
 }
 
@@ -249,10 +251,25 @@ static void mean_tally(const struct veche_run *r, double *loss, double *accuracy
     *accuracy = sum.samples ? 100 * (double)sum.hits / (double)sum.samples : NAN;
 }
 
+/* Who waits, and for whom; `name` is room for the name. */
+static void tell_waiting(const struct veche_run *r, veche_event *event, char name[MEMBER_NAME])
+{
+    struct waiting w = session_waiting(r, false);
+    struct spread s = spread_of(w.waiting_s, w.n_agents);
+    int64_t who = w.slowest != NO_MEMBER ? w.slowest : w.most;
+    if (!(w.virtual_s > 0))
+        return;
+    event->waiting = s.mean / w.virtual_s;
+    event->waiting_min = s.min / w.virtual_s;
+    event->waiting_max = s.max / w.virtual_s;
+    event->waited_for = who == NO_MEMBER ? NULL : member_name(&w, who, name);
+}
+
 void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
 {
     if (!r->options.watch)
         return;
+    char name[MEMBER_NAME];
     bool evaluated = r->evaluated != NOT_YET;
     size_t n = r->n_agents;
     veche_event event = {
@@ -277,6 +294,7 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
     } else {
         mean_tally(r, &event.train_loss, &event.train_accuracy);
     }
+    tell_waiting(r, &event, name);
     r->options.watch(r->options.ctx, &event);
 }
 

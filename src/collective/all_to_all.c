@@ -40,7 +40,7 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 static struct cost cost(size_t m, size_t n)
 {
     double steps = (double)m - 1, floats = steps * (double)n;
-    return (struct cost){steps, floats, steps, floats};
+    return (struct cost){steps, floats, {{steps, floats}}};
 }
 
 const struct collective collective_all_to_all = {

@@ -5,10 +5,12 @@
  *   for d = 1, ..., p/2:   swap complete shares with member index xor d; what I have doubles
  *
  * p = 2^L members: 2 L messages, 2 (1 - 1/p) n floats by each: 2 L alpha + 2 (1 - 1/p) n beta: as few floats
- * as the ring, with log2 p latencies in place of p. Any other m = p + extra: `extra` members give theirs to a
- * partner before and get the result after (steps.h), 2 (alpha + n beta) more. Every share is complete at one
- * member, which tells all: everybody gets the same bits. The halves are the pieces; with an odd number the
- * longer half sets the pace.
+ * as the ring, with 2 log2 p latencies in place of 2 (p - 1). Any other m = p + extra: `extra` members give
+ * theirs to a partner before and get the result after (steps.h), 2 (alpha + n beta) more; 2 % above that for
+ * some m and alpha, a fifth for a few m above 17, where members that are ahead hold the cards of others.
+ *
+ * Every share is complete at one member, which tells all: everybody gets the same bits. The halves are the
+ * pieces; with an odd number the longer half sets the pace.
  */
 #include "collective/steps.h"
 
@@ -17,12 +19,12 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     struct part all = {row, first, end};
     struct fold f = fold_of(g);
     struct cube c = {log2_floor(f.p), f.index, fold_rank, &f};
+    uint64_t halving = group_tag(g), doubling = group_tag(g);
     TRY(fold_in(g, &f, all));
     if (f.goes_on) {
-        TRY(cube_scatter(g, &c, all));
-        TRY(cube_gather(g, &c, all));
-    } else
-        group_tag(g), group_tag(g); /* everybody asks for as many */
+        TRY(cube_scatter(g, &c, halving, all));
+        TRY(cube_gather(g, &c, doubling, all));
+    }
     return fold_out(g, &f, all);
 }
 
@@ -36,8 +38,8 @@ static struct cost cost(size_t m, size_t n)
         had -= had / 2;
         path += had;
     }
-    return (struct cost){(double)(2 * levels + folds), (double)(sent + folds * n),
-                         (double)(2 * (levels + folds)), 2 * (double)(path + folds * n)};
+    double steps = (double)(2 * (levels + folds)), floats = 2 * (double)(path + folds * n);
+    return (struct cost){(double)(2 * levels + folds), (double)(sent + folds * n), {{steps, floats}}};
 }
 
 const struct collective collective_halving_doubling = {

@@ -35,7 +35,7 @@ static struct cost cost(size_t m, size_t n)
     size_t shorter = n / m, longer = n % m;
     size_t kept = 2 * shorter + (longer + 1 == m);
     double steps = 2 * ((double)m - 1);
-    return (struct cost){steps, (double)(2 * n - kept), steps, steps * (double)(shorter + (longer > 0))};
+    return (struct cost){steps, (double)(2 * n - kept), {{steps, steps * (double)(shorter + (longer > 0))}}};
 }
 
 const struct collective collective_ring = {.name = "ring",

@@ -38,7 +38,7 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 static struct cost cost(size_t m, size_t n)
 {
     double others = (double)m - 1;
-    return (struct cost){others, others * (double)n, 2, 2 * others * (double)n};
+    return (struct cost){others, others * (double)n, {{2, 2 * others * (double)n}}};
 }
 
 const struct collective collective_star = {

@@ -98,9 +98,8 @@ struct part cube_share(struct part whole, size_t levels, size_t index)
     return whole;
 }
 
-fault cube_scatter(struct group *g, const struct cube *c, struct part whole)
+fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
 {
-    uint64_t tag = group_tag(g); /* one for all levels: each has another partner */
     for (size_t level = c->levels; level-- > 0;) {
         bool upper = c->index >> level & 1;
         size_t peer = c->rank(c->ctx, c->index ^ (size_t)1 << level);
@@ -111,9 +110,8 @@ fault cube_scatter(struct group *g, const struct cube *c, struct part whole)
     return OK;
 }
 
-fault cube_gather(struct group *g, const struct cube *c, struct part whole)
+fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
 {
-    uint64_t tag = group_tag(g);
     for (size_t level = 0; level < c->levels; level++) {
         size_t above = level + 1, done = c->index >> level, peer = c->index ^ (size_t)1 << level;
         struct part both = cube_share(whole, c->levels - above, c->index >> above);
@@ -131,7 +129,7 @@ struct fold fold_of(const struct group *g)
     f.extra = g->n - f.p;
     if (g->rank < 2 * f.extra) {
         f.goes_on = g->rank % 2;
-        f.index = g->rank / 2;
+        f.index = f.extra - 1 - g->rank / 2;
     } else
         f.index = g->rank - f.extra;
     return f;
@@ -140,7 +138,7 @@ struct fold fold_of(const struct group *g)
 size_t fold_rank(const void *ctx, size_t index)
 {
     const struct fold *f = ctx;
-    return index < f->extra ? 2 * index + 1 : index + f->extra;
+    return index < f->extra ? 2 * (f->extra - 1 - index) + 1 : index + f->extra;
 }
 
 fault fold_in(struct group *g, const struct fold *f, struct part p)

@@ -60,17 +60,19 @@ struct cube {
 
 /* Of a part that is halved `levels` times: what the member with this index is left with. */
 struct part cube_share(struct part whole, size_t levels, size_t index);
-/* Reduce-scatter: my share becomes the sum over the members; the rest is undefined. */
-fault cube_scatter(struct group *g, const struct cube *c, struct part whole);
+/* Reduce-scatter, under one tag since every level has another partner: my share becomes the sum over the
+ * members; the rest is undefined. */
+fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
 /* All-gather: everybody gets everybody's share. */
-fault cube_gather(struct group *g, const struct cube *c, struct part whole);
+fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
 
 /* ---- any number of members as a power of two ---- */
 
 /* With n = p + extra members, p the largest power of two, ranks 0 .. 2 extra - 1 are pairs: the even one
  * gives its floats to the odd one (in) and gets the result at the end (out). Of the p that go on, those with
- * a partner have the lowest indices: exchanges over the largest distance first then make everyone as late as
- * they are in the fewest steps, and nobody's early message gets in the way of a late one. */
+ * a partner have the lowest indices, the first pair the highest of these: exchanges over the largest distance
+ * first then make everyone as late as they are in the fewest steps, and messages of those that are ahead
+ * hardly ever keep a card from those that are not. */
 struct fold {
     size_t p, extra;
     bool goes_on;

@@ -75,9 +75,10 @@ static fault recv_bytes(struct group *g, size_t from, uint64_t tag, void *bytes,
 static fault barrier(struct group *g)
 {
     uint64_t tag = group_tag(g);
+    char nothing = 0;
     for (size_t s = 1; s < g->n; s *= 2) {
-        TRY(send_bytes(g, (g->rank + s) % g->n, tag, "", 0));
-        TRY(recv_bytes(g, (g->rank + g->n - s) % g->n, tag, NULL, 0));
+        TRY(send_bytes(g, (g->rank + s) % g->n, tag, &nothing, 0));
+        TRY(recv_bytes(g, (g->rank + g->n - s) % g->n, tag, &nothing, 0));
     }
     return OK;
 }

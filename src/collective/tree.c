@@ -33,7 +33,7 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 static struct cost cost(size_t m, size_t n)
 {
     double steps = 2 * (double)log2_ceil(m), most = (double)log2_floor(m + 1), floats = (double)n;
-    return (struct cost){most, most * floats, steps, steps * floats};
+    return (struct cost){most, most * floats, {{steps, steps * floats}}};
 }
 
 const struct collective collective_tree = {

@@ -23,7 +23,7 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     a->parcel_room = 1 + (row->hears_everyone || row->forms_group ? stage->n_members : degree);
     a->parcels = calloc(a->parcel_room, sizeof *a->parcels);
     a->shares = calloc(a->parcel_room, sizeof *a->shares);
-    a->missed = calloc(degree + 1, sizeof *a->missed);
+    a->missed = calloc(1 + (agent_helps(a) ? stage->n_members : degree), sizeof *a->missed);
     fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
     if (!f && row->forms_group && !agent_helps(a))
         f = group_init(&a->group, index, a->parcels, stage->n_agents);
@@ -133,6 +133,7 @@ fault agent_end_round(struct agent *a)
 {
     a->k++;
     a->stage->ended++;
+    group_forgive(&a->group);
     a->link->ops->forget(a->link, a->k);
     return OK;
 }
@@ -204,14 +205,18 @@ fault agent_rejoin(struct agent *a)
 {
     const struct strategy_row *row = strategy_row(a->stage->experiment);
     a->returned = false;
+    a->has_been_down = true;
     if (row->rejoin)
         return row->rejoin(a);
     return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_neighbours(a);
 }
 
-/* Where a neighbour's entry is; the degree for someone who is no neighbour. */
+/* Where a neighbour's entry is; the degree for someone who is no neighbour. One that helps knows everybody.
+ */
 static size_t entry_of(const struct agent *a, size_t peer)
 {
+    if (agent_helps(a))
+        return peer;
     size_t i = 0, degree = agent_degree(a);
     while (i < degree && agent_neighbour(a, i) != peer)
         i++;

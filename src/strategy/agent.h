@@ -43,10 +43,11 @@ struct agent {
     struct feed feed;       /* owned: its share of the samples              */
     double lr;              /* of its last step                             */
     bool returned;          /* its machine was down and is back: it must rejoin */
+    bool has_been_down;     /* and has rejoined since                           */
     struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
     size_t parcel_room;
     double *shares;     /* owned: likewise for weights                    */
-    bool *missed;       /* owned: neighbours whose absence was noted      */
+    bool *missed;       /* owned: neighbours (of a helper: members) whose absence was noted */
     struct group group; /* owned: of all that learn, where the strategy forms one */
     struct staleness {
         uint64_t sum, most, n;
@@ -105,6 +106,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
+    bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
     fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
     /* Make and free stage->shared; may be NULL. */

@@ -5,23 +5,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tags above those of rounds, below those of groups. */
-enum { READY, VERDICT, MEMBERS };
-
-static uint64_t tag_of(int what)
-{
-    return (1ull << 62) + (uint64_t)what;
-}
+/* Above the tags of rounds. Answers have tags that end with a generation, so that nobody waits for one in
+ * vain. */
+#define READY (1ull << 62)
+enum { VERDICT };
 
 struct ready {
-    uint64_t round; /* 0 from somebody who has just come back, wherever it was before */
+    uint64_t round;      /* 0 from somebody who has just come back, wherever it was before */
+    uint64_t generation; /* in which I wait for the answer */
 };
 
 struct verdict {
-    uint64_t n;       /* how many count; their list follows. 0: you are late */
+    uint64_t n;       /* how many count in this round, a bit for each follows; 0: you are late */
+    uint64_t round;   /* it is about */
     uint64_t attempt; /* the generation of their group */
     uint64_t leader;  /* late: who is further */
+    uint64_t members[];
 };
+
+struct counter {
+    uint64_t round, attempt; /* the group's; attempts so far */
+    uint32_t leader;         /* somebody who is in that round */
+    bool under_way;          /* a set was told that it counts */
+    unsigned failures;       /* of this round */
+    uint64_t *rounds;        /* owned: of each agent's last word */
+    uint64_t *generations;   /* owned: in which it waits for an answer */
+    bool *waiting;           /* owned: who said ready and was not answered */
+    bool *in_set;            /* owned: who counts in what is under way, and has not spoken since */
+    uint32_t *ready;         /* owned: room for a list */
+    struct verdict *letter;  /* owned: room for one that is being written or read */
+    size_t letter_bytes;
+};
+
+fault backups_open(struct stage *s)
+{
+    struct counter *c = calloc(1, sizeof *c);
+    if (!c)
+        return OUT_OF_MEMORY;
+    s->shared = c;
+    c->letter_bytes = sizeof *c->letter + (s->n_agents / 64 + 1) * sizeof(uint64_t);
+    c->letter = calloc(1, c->letter_bytes);
+    c->rounds = calloc(s->n_agents, sizeof *c->rounds);
+    c->generations = calloc(s->n_agents, sizeof *c->generations);
+    c->waiting = calloc(s->n_agents, sizeof *c->waiting);
+    c->in_set = calloc(s->n_agents, sizeof *c->in_set);
+    c->ready = calloc(s->n_agents, sizeof *c->ready);
+    return c->letter && c->rounds && c->generations && c->waiting && c->in_set && c->ready ? OK
+                                                                                           : OUT_OF_MEMORY;
+}
+
+void backups_close(struct stage *s)
+{
+    struct counter *c = s->shared;
+    if (!c)
+        return;
+    free(c->letter);
+    free(c->rounds);
+    free(c->generations);
+    free(c->waiting);
+    free(c->in_set);
+    free(c->ready);
+    free(c);
+    s->shared = NULL;
+}
 
 /* ---- an agent ---- */
 
@@ -30,49 +76,70 @@ static size_t counter_of(const struct agent *a)
     return a->stage->n_agents;
 }
 
-/* A counter that is silent may be waiting for others; one that is gone or has ended will not answer. */
-static fault hear_counter(struct agent *a, int what, void *bytes, size_t n)
+static fault say_ready(struct agent *a)
+{
+    struct ready mine = {a->group.is_newcomer ? 0 : a->k, group_heard(&a->group)};
+    return a->link->ops->send(a->link, counter_of(a), READY, &mine, sizeof mine);
+}
+
+/* Where the counter is gone, or others have given it up, asking is of no use. */
+static bool can_ask_again(const struct agent *a, fault f)
 {
     const struct link_ops *ops = a->link->ops;
+    return is_about_peers(f) && ops->can_reach(a->link, counter_of(a)) &&
+           !ops->has_ended(a->link, counter_of(a)) && !group_is_abandoned(&a->group);
+}
+
+/* The answer to what I say may be lost or late, and the one to what I said before may come instead. */
+static bool concerns_me(const struct agent *a, const struct verdict *v)
+{
+    return v->n == 0 || (v->round == a->k && v->attempt > a->group.generation && !a->group.is_newcomer) ||
+           (v->round == 0 && a->k == 0);
+}
+
+/* The verdict, valid until the next verb. */
+static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
+{
+    struct counter *c = a->stage->shared;
+    fault f =
+        group_is_abandoned(&a->group) ? FAIL(FAULT_PEER, "others have given up the counter") : say_ready(a);
     for (;;) {
-        fault f = ops->recv(a->link, counter_of(a), tag_of(what), bytes, n, NULL);
-        if (!f || fault_kind_of(f) != FAULT_TIMEOUT || !ops->can_reach(a->link, counter_of(a)) ||
-            ops->has_ended(a->link, counter_of(a)))
+        if (!f)
+            f = a->link->ops->recv(a->link, counter_of(a), group_side_tag(group_heard(&a->group), VERDICT),
+                                   c->letter, c->letter_bytes, NULL);
+        if (!f && concerns_me(a, c->letter)) {
+            *out = c->letter;
+            return OK;
+        }
+        if (f && !can_ask_again(a, f))
             return f;
+        bool again = f != OK;
         fault_drop(f);
+        f = again ? say_ready(a) : OK;
     }
 }
 
-static fault ask_whether_i_count(struct agent *a, struct verdict *v)
+static void become_member(struct agent *a, const struct verdict *v)
 {
-    struct ready mine = {a->group.is_newcomer ? 0 : a->k};
-    TRY(a->link->ops->send(a->link, counter_of(a), tag_of(READY), &mine, sizeof mine));
-    TRY(hear_counter(a, VERDICT, v, sizeof *v));
-    return v->n ? hear_counter(a, MEMBERS, a->group.members, v->n * sizeof *a->group.members) : OK;
-}
-
-static void become_member(struct group *g, const struct verdict *v)
-{
-    g->n = v->n;
+    struct group *g = &a->group;
+    g->n = 0;
     g->generation = v->attempt;
     g->number = 0;
-    for (g->rank = 0; g->members[g->rank] != g->link->self;)
-        g->rank++;
+    for (uint32_t i = 0; i < a->stage->n_agents; i++)
+        if (v->members[i / 64] >> i % 64 & 1) {
+            if (i == a->index)
+                g->rank = g->n;
+            g->members[g->n++] = i;
+        }
 }
 
-/* Whoever is late is where the others are, with their rows. If the leader is gone, the next verdict names another. */
+/* Whoever is late takes over the rows of one that is further, and its round. */
 static fault catch_up(struct agent *a, size_t leader)
 {
     uint64_t round;
     a->dropped++;
-    fault f = a->link->ops->adopt(a->link, leader, &round);
-    if (f) {
-        if (!is_about_peers(f))
-            return f;
-        fault_drop(f);
-        return OK;
-    }
-    if (!a->group.is_newcomer)
+    TRY(a->link->ops->adopt(a->link, leader, &round));
+    if (!a->group.is_newcomer && round > a->k)
         a->stage->ended += round - a->k;
     a->group.is_newcomer = false;
     a->k = round;
@@ -102,25 +169,31 @@ static fault go_on_without_counter(struct agent *a, fault f)
     if (!is_about_peers(f))
         return f;
     fault_drop(f);
-    return agent_regroup(a, "whoever counts the first gradients is gone, so all are waited for");
+    static const char why[] = "whoever counts the first gradients is gone, so all are waited for";
+    group_abandon(&a->group, why);
+    return agent_regroup(a, why);
 }
 
 fault backups_learn(struct agent *a, const struct allreduce *s, const struct collective *c)
 {
+    int in_vain = 0;
     agent_group(a);
     while (agent_goes_on(a)) {
-        struct verdict v;
+        const struct verdict *v;
         TRY(agent_learn(a));
         fault f = ask_whether_i_count(a, &v);
-        if (f)
-            return go_on_without_counter(a, f);
-        if (v.n == 0) {
-            TRY(catch_up(a, (size_t)v.leader));
-            continue;
+        if (!f && v->n == 0)
+            f = catch_up(a, (size_t)v->leader);
+        else if (!f) {
+            become_member(a, v);
+            TRY(step_with_members(a, s, c));
         }
-        become_member(&a->group, &v);
-        TRY(step_with_members(a, s, c));
+        in_vain = f ? in_vain + 1 : 0;
+        if (f && (!can_ask_again(a, f) || in_vain == 2)) /* a leader that is gone now is not the next one */
+            return go_on_without_counter(a, f);
+        fault_drop(f);
     }
+    fault_drop(say_ready(a)); /* farewell; a counter that is gone will not miss it */
     return OK;
 }
 
@@ -133,45 +206,11 @@ fault backups_rejoin(struct agent *a)
 
 /* ---- the counter ---- */
 
-struct counter {
-    uint64_t round, attempt; /* the group's; attempts so far */
-    uint32_t leader;         /* somebody who is in that round */
-    bool under_way;          /* a set was told that it counts */
-    uint64_t *rounds;        /* owned: of each agent's last word */
-    bool *waiting;           /* owned: who said ready and was not answered */
-    bool *in_set;            /* owned: who counts in what is under way, and has not spoken since */
-    uint32_t *members;       /* owned: room for a list */
-};
-
-fault backups_open(struct stage *s)
-{
-    struct counter *c = calloc(1, sizeof *c);
-    if (!c)
-        return OUT_OF_MEMORY;
-    s->shared = c;
-    c->rounds = calloc(s->n_agents, sizeof *c->rounds);
-    c->waiting = calloc(s->n_agents, sizeof *c->waiting);
-    c->in_set = calloc(s->n_agents, sizeof *c->in_set);
-    c->members = calloc(s->n_agents, sizeof *c->members);
-    return c->rounds && c->waiting && c->in_set && c->members ? OK : OUT_OF_MEMORY;
-}
-
-void backups_close(struct stage *s)
-{
-    struct counter *c = s->shared;
-    if (!c)
-        return;
-    free(c->rounds);
-    free(c->waiting);
-    free(c->in_set);
-    free(c->members);
-    free(c);
-    s->shared = NULL;
-}
-
 static bool is_there(const struct agent *a, size_t who)
 {
-    return a->link->ops->can_reach(a->link, who) && !a->link->ops->has_ended(a->link, who);
+    const struct counter *c = a->stage->shared;
+    return a->link->ops->can_reach(a->link, who) && !a->link->ops->has_ended(a->link, who) &&
+           c->rounds[who] < a->stage->rounds;
 }
 
 static size_t count_living(const struct agent *a)
@@ -182,24 +221,31 @@ static size_t count_living(const struct agent *a)
     return n;
 }
 
-static void hear(struct counter *c, size_t who, uint64_t round)
+/* Somebody is in this round: the one before is done, whoever else has heard of it or not. */
+static void move_on(struct counter *c, size_t who, uint64_t round)
 {
+    c->round = round;
+    c->leader = (uint32_t)who;
+    c->under_way = false;
+    c->failures = 0;
+}
+
+static void hear(struct counter *c, size_t who, struct ready theirs, uint64_t n_rounds)
+{
+    uint64_t round = theirs.round;
     c->rounds[who] = round;
-    c->waiting[who] = true;
+    c->generations[who] = theirs.generation;
+    c->waiting[who] = round < n_rounds; /* after the last one it is a farewell */
     c->in_set[who] = false;
-    if (round > c->round) { /* the round before is done, whoever else has heard of it or not */
-        c->round = round;
-        c->leader = (uint32_t)who;
-        c->under_way = false;
-    }
+    if (round > c->round)
+        move_on(c, who, round);
 }
 
 /* Somebody who went away will not miss its answer. */
-static fault answer(struct agent *a, size_t who, const struct verdict *v, const uint32_t *members)
+static fault answer(struct agent *a, const struct counter *c, size_t who)
 {
-    fault f = a->link->ops->send(a->link, who, tag_of(VERDICT), v, sizeof *v);
-    if (!f && v->n)
-        f = a->link->ops->send(a->link, who, tag_of(MEMBERS), members, v->n * sizeof *members);
+    uint64_t tag = group_side_tag(c->generations[who], VERDICT);
+    fault f = a->link->ops->send(a->link, who, tag, c->letter, c->letter_bytes);
     if (f && !is_about_peers(f))
         return f;
     fault_drop(f);
@@ -209,13 +255,14 @@ static fault answer(struct agent *a, size_t who, const struct verdict *v, const 
 /* All who still wait in an earlier round. The leader must be there; whoever is in this round will do. */
 static fault answer_the_late(struct agent *a, struct counter *c)
 {
-    for (uint32_t i = 0; i < a->stage->n_agents && !is_there(a, c->leader); i++)
-        if (c->rounds[i] == c->round && is_there(a, i))
+    for (uint32_t i = 0; i < a->stage->n_agents && !a->link->ops->can_reach(a->link, c->leader); i++)
+        if (c->rounds[i] == c->round && a->link->ops->can_reach(a->link, i))
             c->leader = i;
     for (size_t i = 0; i < a->stage->n_agents; i++)
         if (c->waiting[i] && c->rounds[i] < c->round) {
             c->waiting[i] = false;
-            TRY(answer(a, i, &(struct verdict){.leader = c->leader}, NULL));
+            *c->letter = (struct verdict){.round = c->round, .leader = c->leader};
+            TRY(answer(a, c, i));
         }
     return OK;
 }
@@ -231,16 +278,26 @@ static bool has_failed(const struct agent *a, const struct counter *c)
 
 static fault let_them_count(struct agent *a, struct counter *c, size_t n)
 {
-    struct verdict v = {.n = n, .attempt = ++c->attempt};
+    memset(c->letter, 0, c->letter_bytes);
     memset(c->in_set, 0, a->stage->n_agents * sizeof *c->in_set);
+    *c->letter = (struct verdict){.n = n, .round = c->round, .attempt = ++c->attempt};
     c->under_way = true;
     for (size_t i = 0; i < n; i++) {
-        c->waiting[c->members[i]] = false;
-        c->in_set[c->members[i]] = true;
+        uint32_t who = c->ready[i];
+        c->waiting[who] = false;
+        c->in_set[who] = true;
+        c->letter->members[who / 64] |= 1ull << who % 64;
     }
     for (size_t i = 0; i < n; i++)
-        TRY(answer(a, c->members[i], &v, c->members));
+        TRY(answer(a, c, c->ready[i]));
     return OK;
+}
+
+/* One failure is a death; if a round fails again and again the wires are too slow for so many. */
+static size_t fewer(size_t n, unsigned failures)
+{
+    size_t left = failures > 1 ? n >> (failures - 1) : n;
+    return left ? left : 1;
 }
 
 static fault decide(struct agent *a, const struct allreduce *s, struct counter *c)
@@ -249,21 +306,21 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
     TRY(answer_the_late(a, c));
     if (c->under_way && !has_failed(a, c))
         return OK;
+    c->failures += c->under_way;
     c->under_way = false;
     for (uint32_t i = 0; i < a->stage->n_agents; i++)
         if (c->waiting[i] && is_there(a, i))
-            c->members[n++] = i;
-    return n && n + spared >= living ? let_them_count(a, c, n) : OK;
+            c->ready[n++] = i;
+    return n && n + spared >= living ? let_them_count(a, c, fewer(n, c->failures)) : OK;
 }
 
+/* A counter that was down knows nothing of what was before, but for the number of attempts. */
 static void forget_all(struct counter *c, size_t n_agents)
 {
-    struct counter fresh = {.rounds = c->rounds,
-                            .waiting = c->waiting,
-                            .in_set = c->in_set,
-                            .members = c->members,
-                            .attempt = c->attempt};
-    *c = fresh;
+    c->round = 0;
+    c->leader = 0;
+    c->under_way = false;
+    c->failures = 0;
     memset(c->rounds, 0, n_agents * sizeof *c->rounds);
     memset(c->waiting, 0, n_agents * sizeof *c->waiting);
     memset(c->in_set, 0, n_agents * sizeof *c->in_set);
@@ -276,11 +333,11 @@ fault backups_count(struct agent *a, const struct allreduce *s)
     while (count_living(a)) {
         struct ready theirs;
         size_t who;
-        fault f = a->link->ops->recv(a->link, ANYONE, tag_of(READY), &theirs, sizeof theirs, &who);
+        fault f = a->link->ops->recv(a->link, ANYONE, READY, &theirs, sizeof theirs, &who);
         if (f && !is_about_peers(f))
             return f;
         if (!f)
-            hear(c, who, theirs.round);
+            hear(c, who, theirs, a->stage->rounds);
         fault_drop(f);
         TRY(decide(a, s, c));
     }

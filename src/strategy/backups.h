@@ -2,7 +2,8 @@
  *
  *   agent:    learn -> ready(k) -> verdict:  counted: all-reduce with the others that count -> step -> k + 1
  *                                            late:    drop the gradient, take over the rows of one that is further
- *   counter:  ready(k) from enough -> counted to them;  the first ready(k + 1) -> late to all who are still at k
+ *   counter:  ready(k) from enough -> counted to them;  the first ready(k + 1) -> late to all who are still at k;
+ *             ready(all rounds) is a farewell
  *
  * The counter is a member that does not learn, so that it answers at once. It decides on one set of agents at a time;
  * if one of them dies in the all-reduce, the others say ready(k) again, and only when all of them have spoken is it known

@@ -5,6 +5,6 @@
 #include "strategy/agent.h"
 
 extern const struct kind strategy_single, strategy_consensus, strategy_gossip, strategy_adpsgd,
-    strategy_allreduce, strategy_ps;
+    strategy_allreduce, strategy_ps, strategy_average, strategy_easgd, strategy_admm;
 
 #endif

@@ -1,5 +1,5 @@
-/* All-reduce: one step of many is one step of a large batch, the replicas never part, nobody waits for the dead, and
- * backups spare the slow. */
+/* All-reduce: one step of many is one step of a large batch, the replicas never part, nobody waits for the
+ * dead, and backups spare the slow. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,9 +105,9 @@ static void replicas_stay_equal_for_any_number_of_agents(void **state)
 static double seconds_with_buckets(double bucket_kb, float **row, size_t *size)
 {
     struct cast g;
-    char *text = text_of(PLAIN("mlp:64-64-64", "1", "{kind: sgd, lr: 0.05}") //
+    char *text = text_of(PLAIN("mlp:64-64-64-64-64-64-64-64", "1", "{kind: sgd, lr: 0.05}") //
                          "strategy: {kind: allreduce, algorithm: tree, bucket_kb: %g}\nagents: 4\n"
-                         "machines: {rate: 100}\nnetwork: {latency_ms: 0.01, bandwidth_mbps: 100}\n",
+                         "machines: {rate: 100}\nnetwork: {latency_ms: 0.01, bandwidth_mbps: 400}\n",
                          bucket_kb);
     group_open(&g, text, 4);
     free(text);
@@ -127,7 +127,7 @@ static void buckets_travel_while_the_backward_pass_goes_on(void **state)
     float *whole_row, *cut_row;
     size_t size, same_size;
     double in_one = seconds_with_buckets(0, &whole_row, &size);
-    double in_buckets = seconds_with_buckets(8, &cut_row, &same_size);
+    double in_buckets = seconds_with_buckets(16, &cut_row, &same_size);
     assert_int_equal(size, same_size);
     assert_memory_equal(whole_row, cut_row, size);
     assert_true(in_one > 4 * 0.01 && in_buckets > 4 * 0.01);
@@ -187,7 +187,8 @@ static void parts_of_a_cut_network_go_on_apart_and_agree_afterwards(void **state
     struct cast g;
     group_open(&g,
                TINY("allreduce") "agents: 5\nnetwork: {latency_ms: 0.1, bandwidth_mbps: 10, patience_s: 1}\n"
-                                 "events: [{at_s: 0.0105, partition: [[0, 1], [2, 3, 4]]}, {at_s: 0.04, heal: all}]\n",
+                                 "events: [{at_s: 0.0105, partition: [[0, 1], [2, 3, 4]]}, {at_s: 0.04, "
+                                 "heal: all}]\n",
                60);
     group_play(&g);
     assert_true(group_noted(&g, "2 of 5 agents go on together"));
@@ -233,7 +234,7 @@ static void backups_spare_the_slow(void **state)
         must_all_be_equal(&g);
         group_close(&g);
     }
-    assert_true(fabs(seconds[0] - 40 * 0.02) < 1e-9);           /* everyone waits for the slow one        */
+    assert_true(fabs(seconds[0] - 40 * 0.02) < 1e-9);             /* everyone waits for the slow one        */
     assert_true(seconds[1] >= 40 * 0.001 && seconds[1] < 0.0605); /* its last lesson may outlast the rest */
 }
 
@@ -309,7 +310,8 @@ static void no_message_was_lost_or_doubled(const struct cast *g)
         for (const struct message *m = g->world->actors[i].mail; m; m = m->next)
             left++;
     for (size_t i = 0; i < g->world->agenda.n; i++)
-        left += g->world->agenda.heap[i].kind == MOMENT_ARRIVE || g->world->agenda.heap[i].kind == MOMENT_ADOPT;
+        left +=
+            g->world->agenda.heap[i].kind == MOMENT_ARRIVE || g->world->agenda.heap[i].kind == MOMENT_ADOPT;
     assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + left);
 }
 

@@ -52,10 +52,17 @@ static fault nothing_more(void *ctx)
 static void write_note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
 {
     struct cast *g = ctx;
-    char *longer = text_of("%s%.6f %zu %s: %s\n", g->notes ? g->notes : "", now_s, agent, kind, text);
-    free(g->notes);
-    g->notes = longer;
+    char *line = text_of("%.6f %zu %s: %s\n", now_s, agent, kind, text);
+    size_t n = strlen(line);
+    if (g->notes_length + n >= g->notes_room) {
+        g->notes_room = 2 * (g->notes_room + n + 1);
+        g->notes = realloc(g->notes, g->notes_room);
+        assert_non_null(g->notes);
+    }
+    memcpy(g->notes + g->notes_length, line, n + 1);
+    g->notes_length += n;
     g->n_notes++;
+    free(line);
 }
 
 static fault parse(const char *text, int rounds, unsigned seed, struct experiment **out)
@@ -69,13 +76,10 @@ static fault parse(const char *text, int rounds, unsigned seed, struct experimen
     return f;
 }
 
-fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
+static fault open_cast(struct cast *g, struct experiment *e, int rounds)
 {
-    struct experiment *e = NULL;
-    *g = (struct cast){0};
     if (omp_set_num_threads)
         omp_set_num_threads(1);
-    TRY(parse(text, rounds, seed, &e));
     TRY(session_open(e, NULL, &g->run));
     g->world = g->run->world;
     g->world->watcher = (struct watcher){g, nothing_more, write_note};
@@ -88,6 +92,30 @@ fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
     g->rows = calloc(g->n * g->size, sizeof *g->rows);
     assert_non_null(g->rows);
     return OK;
+}
+
+fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){0};
+    TRY(parse(text, rounds, seed, &e));
+    return open_cast(g, e, rounds);
+}
+
+static void put_in_place(struct cast *g, struct experiment *e, strategy_run *program)
+{
+    g->row.run = program;
+    g->kind = (struct kind){.name = "test", .row = &g->row};
+    e->strategy.kind = &g->kind;
+}
+
+void group_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program)
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){.row = {.forms_group = true}};
+    must(parse(text, rounds, seed, &e));
+    put_in_place(g, e, program);
+    must(open_cast(g, e, rounds));
 }
 
 void group_open(struct cast *g, const char *text, int rounds)
@@ -180,9 +208,7 @@ void group_keep_from_learning(struct cast *g)
 
 void group_run_instead(struct cast *g, strategy_run *program)
 {
-    g->row.run = program;
-    g->kind = (struct kind){.name = "test", .row = &g->row};
-    g->run->experiment->strategy.kind = &g->kind;
+    put_in_place(g, g->run->experiment, program);
 }
 
 struct cast *group_of_agent(const struct agent *a)

@@ -31,7 +31,7 @@ struct cast {
     size_t n, size;      /* agents; parameters of each */
     struct link_ops ops; /* the agents': the world's own, but for what a test puts in its place */
     char *notes;         /* owned: a line "seconds agent kind: text" each */
-    size_t n_notes;
+    size_t n_notes, notes_length, notes_room;
     float *rows;             /* owned: what group_row gives */
     struct strategy_row row; /* of the test's own program, if it has one */
     struct kind kind;
@@ -53,6 +53,8 @@ void group_keep_from_learning(struct cast *g);
 
 /* Every agent runs this instead of its strategy. */
 void group_run_instead(struct cast *g, strategy_run *program);
+/* Like group_try, with a program whose agents are one group of collective/group.h from the start. */
+void group_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program);
 /* The group an agent is of. */
 struct cast *group_of_agent(const struct agent *a);
 

@@ -118,6 +118,8 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
         f = blend_terms(a, &b, terms, from, rows, weights);
     if (into == ROW_PARAMS)
         a->writes++;
+    if (into == ROW_GRADS)
+        a->has_gradient = true; /* whatever it is, it is not yet used */
     if (n > MOST_TERMS) {
         free(from);
         free(rows);
@@ -139,7 +141,7 @@ static fault wait_for_rows(struct actor *a, double at_s, int kind, size_t peer, 
     TRY(add_deadline(a));
     a->from = peer;
     fault f = park(a);
-    a->link.counts.waiting_s += a->world->now_s - since;
+    count_wait(a, peer, since);
     return f;
 }
 
@@ -275,6 +277,7 @@ const struct link_ops local_link = {
     .recv = local_recv,
     .average = local_average,
     .adopt = local_adopt,
+    .has_mail = local_has_mail,
     .forget = local_forget,
     .dissolve = local_dissolve,
     .dissolved = local_dissolved,
