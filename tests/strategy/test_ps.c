@@ -450,10 +450,10 @@ static void pushes_and_pulls_are_counted_as_they_are_asked_for(void **state)
     (void)state;
     for (int slow = 0; slow < 2; slow++) {
         struct cast g;
-        open_text(
-            &g,
-            text_of(TINY("{kind: ps, push_every: 2, pull_every: 3}") "agents: 4\n%s", slow ? unequal : ""),
-            12);
+        open_text(&g,
+                  text_of(TINY("{kind: ps, push_every: 2, pull_every: 3}") "agents: 4\n%s",
+                          slow ? "machines: {speed: [1, 1, 0.2, 1]}\n" : ""),
+                  12);
         group_play(&g);
         struct link_counts c = group_counts(&g);
         for (size_t i = 0; i < 4; i++)

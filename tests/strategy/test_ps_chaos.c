@@ -14,7 +14,7 @@
 #include "support/group.h"
 #include "support/worlds.h"
 
-enum { MOST_AGENTS = 7, MOST_ROUNDS = 12, WORLDS = 1500, MOST_STEPS = 400000 };
+enum { MOST_AGENTS = 7, MOST_ROUNDS = 12, WORLDS = 1000, MOST_STEPS = 400000 };
 
 /* ---- worlds ---- */
 
