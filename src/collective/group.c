@@ -117,7 +117,7 @@ fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
 {
     fault f = g->link->ops->recv_rows(g->link, g->members[from], tag, out, NULL);
     if (f && fault_kind_of(f) == FAULT_TIMEOUT)
-        put(set_of(g, SILENT), g->members[from]);
+        group_leave_out(g, g->members[from]);
     return f;
 }
 
@@ -141,9 +141,20 @@ static bool could_come(const struct group *g, size_t agent)
     return agent != g->link->self && ops->can_reach(g->link, agent) && !ops->has_ended(g->link, agent);
 }
 
+/* The latest generation that I have heard of. */
+static uint64_t heard_generation(const struct group *g)
+{
+    return generation_of(g->link->ops->dissolved(g->link));
+}
+
 static bool is_outdated(const struct group *g)
 {
-    return group_heard(g) > g->generation;
+    return heard_generation(g) > g->generation;
+}
+
+void group_leave_out(struct group *g, size_t agent)
+{
+    put(set_of(g, SILENT), agent);
 }
 
 void group_forgive(struct group *g)
@@ -169,17 +180,12 @@ void group_abandon(struct group *g, const char *why)
 
 bool group_is_abandoned(const struct group *g)
 {
-    return group_heard(g) >= GENERATION_ALONE;
+    return heard_generation(g) >= GENERATION_ALONE;
 }
 
-uint64_t group_heard(const struct group *g)
+uint64_t group_lasting_tag(unsigned number)
 {
-    return generation_of(g->link->ops->dissolved(g->link));
-}
-
-uint64_t group_side_tag(uint64_t generation, unsigned number)
-{
-    return side_tag(generation, FIRST_SIDE + number);
+    return side_tag(GENERATION_ALONE - 1, FIRST_SIDE + number);
 }
 
 /* ---- re-forming ---- */
@@ -192,7 +198,7 @@ static void next_generation(struct group *g, const char *why)
     if (g->is_newcomer)
         g->link->ops->dissolve(g->link, 0, why);
     if (is_outdated(g))
-        g->generation = group_heard(g) + g->is_newcomer;
+        g->generation = heard_generation(g) + g->is_newcomer;
     else
         g->generation++;
     g->link->ops->dissolve(g->link, first_tag(g->generation), why);

@@ -53,6 +53,8 @@ fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
  * Takes the fault and returns it. */
 fault group_end(struct group *g, fault f);
 
+/* This agent made me lose patience: I do without it until a round is done. */
+void group_leave_out(struct group *g, size_t agent);
 /* A round is done: whoever was silent for longer than my patience may come again. */
 void group_forgive(struct group *g);
 
@@ -74,9 +76,8 @@ fault group_reform(struct group *g, uint64_t round, const char *why, struct reun
  * hears of it knows. */
 void group_abandon(struct group *g, const char *why);
 bool group_is_abandoned(const struct group *g);
-/* The latest generation that I have heard of. */
-uint64_t group_heard(const struct group *g);
-/* A tag for what is said beside collectives and ends with the generation; `number` counts from 0. */
-uint64_t group_side_tag(uint64_t generation, unsigned number);
+/* A tag for what is said until then, beside collectives; whoever waits for it hears when that is over.
+ * `number` counts from 0. */
+uint64_t group_lasting_tag(unsigned number);
 
 #endif

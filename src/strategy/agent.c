@@ -171,6 +171,8 @@ fault agent_regroup(struct agent *a, const char *why)
         fault f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader, NULL)) : OK;
         if (f && !is_about_peers(f))
             return f;
+        if (f && fault_kind_of(f) == FAULT_TIMEOUT)
+            group_leave_out(g, r.leader);
         again = f != OK;
         fault_drop(f);
     } while (again);

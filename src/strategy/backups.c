@@ -5,14 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above the tags of rounds. Answers have tags that end with a generation, so that nobody waits for one in
- * vain. */
-#define READY (1ull << 62)
-enum { VERDICT };
+#define READY (1ull << 62) /* above the tags of rounds */
 
 struct ready {
-    uint64_t round;      /* 0 from somebody who has just come back, wherever it was before */
-    uint64_t generation; /* in which I wait for the answer */
+    uint64_t round;
+    uint64_t
+        is_newcomer; /* back after a crash: its rows may be of any round, and its gradient does not count */
 };
 
 struct verdict {
@@ -29,8 +27,8 @@ struct counter {
     bool under_way;          /* a set was told that it counts */
     unsigned failures;       /* of this round */
     uint64_t *rounds;        /* owned: of each agent's last word */
-    uint64_t *generations;   /* owned: in which it waits for an answer */
     bool *waiting;           /* owned: who said ready and was not answered */
+    bool *back;              /* owned: newcomers */
     bool *in_set;            /* owned: who counts in what is under way, and has not spoken since */
     uint32_t *ready;         /* owned: room for a list */
     struct verdict *letter;  /* owned: room for one that is being written or read */
@@ -46,12 +44,11 @@ fault backups_open(struct stage *s)
     c->letter_bytes = sizeof *c->letter + (s->n_agents / 64 + 1) * sizeof(uint64_t);
     c->letter = calloc(1, c->letter_bytes);
     c->rounds = calloc(s->n_agents, sizeof *c->rounds);
-    c->generations = calloc(s->n_agents, sizeof *c->generations);
     c->waiting = calloc(s->n_agents, sizeof *c->waiting);
+    c->back = calloc(s->n_agents, sizeof *c->back);
     c->in_set = calloc(s->n_agents, sizeof *c->in_set);
     c->ready = calloc(s->n_agents, sizeof *c->ready);
-    return c->letter && c->rounds && c->generations && c->waiting && c->in_set && c->ready ? OK
-                                                                                           : OUT_OF_MEMORY;
+    return c->letter && c->rounds && c->waiting && c->back && c->in_set && c->ready ? OK : OUT_OF_MEMORY;
 }
 
 void backups_close(struct stage *s)
@@ -61,8 +58,8 @@ void backups_close(struct stage *s)
         return;
     free(c->letter);
     free(c->rounds);
-    free(c->generations);
     free(c->waiting);
+    free(c->back);
     free(c->in_set);
     free(c->ready);
     free(c);
@@ -78,7 +75,7 @@ static size_t counter_of(const struct agent *a)
 
 static fault say_ready(struct agent *a)
 {
-    struct ready mine = {a->group.is_newcomer ? 0 : a->k, group_heard(&a->group)};
+    struct ready mine = {a->k, a->group.is_newcomer};
     return a->link->ops->send(a->link, counter_of(a), READY, &mine, sizeof mine);
 }
 
@@ -90,11 +87,12 @@ static bool can_ask_again(const struct agent *a, fault f)
            !ops->has_ended(a->link, counter_of(a)) && !group_is_abandoned(&a->group);
 }
 
-/* The answer to what I say may be lost or late, and the one to what I said before may come instead. */
+/* An answer may be lost or late, and one to what I said before may come in its place. */
 static bool concerns_me(const struct agent *a, const struct verdict *v)
 {
-    return v->n == 0 || (v->round == a->k && v->attempt > a->group.generation && !a->group.is_newcomer) ||
-           (v->round == 0 && a->k == 0);
+    bool is_behind = a->group.is_newcomer || v->round > a->k;
+    return v->n == 0 ? is_behind && v->leader != a->index
+                     : v->round == a->k && v->attempt > a->group.generation;
 }
 
 /* The verdict, valid until the next verb. */
@@ -105,8 +103,8 @@ static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
         group_is_abandoned(&a->group) ? FAIL(FAULT_PEER, "others have given up the counter") : say_ready(a);
     for (;;) {
         if (!f)
-            f = a->link->ops->recv(a->link, counter_of(a), group_side_tag(group_heard(&a->group), VERDICT),
-                                   c->letter, c->letter_bytes, NULL);
+            f = a->link->ops->recv(a->link, counter_of(a), group_lasting_tag(0), c->letter, c->letter_bytes,
+                                   NULL);
         if (!f && concerns_me(a, c->letter)) {
             *out = c->letter;
             return OK;
@@ -234,22 +232,28 @@ static void hear(struct counter *c, size_t who, struct ready theirs, uint64_t n_
 {
     uint64_t round = theirs.round;
     c->rounds[who] = round;
-    c->generations[who] = theirs.generation;
     c->waiting[who] = round < n_rounds; /* after the last one it is a farewell */
     c->in_set[who] = false;
-    if (round > c->round)
+    c->back[who] = theirs.is_newcomer;
+    if (round > c->round && !c->back[who])
         move_on(c, who, round);
 }
 
 /* Somebody who went away will not miss its answer. */
 static fault answer(struct agent *a, const struct counter *c, size_t who)
 {
-    uint64_t tag = group_side_tag(c->generations[who], VERDICT);
-    fault f = a->link->ops->send(a->link, who, tag, c->letter, c->letter_bytes);
+    fault f = a->link->ops->send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes);
     if (f && !is_about_peers(f))
         return f;
     fault_drop(f);
     return OK;
+}
+
+static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t leader)
+{
+    c->waiting[who] = false;
+    *c->letter = (struct verdict){.round = c->round, .leader = leader};
+    return answer(a, c, who);
 }
 
 /* All who still wait in an earlier round. The leader must be there; whoever is in this round will do. */
@@ -259,10 +263,26 @@ static fault answer_the_late(struct agent *a, struct counter *c)
         if (c->rounds[i] == c->round && a->link->ops->can_reach(a->link, i))
             c->leader = i;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && c->rounds[i] < c->round) {
-            c->waiting[i] = false;
-            *c->letter = (struct verdict){.round = c->round, .leader = c->leader};
-            TRY(answer(a, c, i));
+        if (c->waiting[i] && !c->back[i] && c->rounds[i] < c->round)
+            TRY(send_to(a, c, i, c->leader));
+    return OK;
+}
+
+/* Newcomers begin with the rows of anyone who was there; if nobody was, with their own. */
+static fault answer_newcomers(struct agent *a, struct counter *c)
+{
+    uint32_t leader = 0;
+    while (leader < a->stage->n_agents && (c->back[leader] || !is_there(a, leader)))
+        leader++;
+    for (size_t i = 0; i < a->stage->n_agents; i++)
+        if (c->waiting[i] && c->back[i]) {
+            c->back[i] = false;
+            if (leader < a->stage->n_agents) {
+                TRY(send_to(a, c, i, leader));
+            } else {
+                leader = (uint32_t)i;
+                move_on(c, i, c->rounds[i]);
+            }
         }
     return OK;
 }
@@ -304,6 +324,7 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
 {
     size_t n = 0, living = count_living(a), spared = (size_t)s->backups;
     TRY(answer_the_late(a, c));
+    TRY(answer_newcomers(a, c));
     if (c->under_way && !has_failed(a, c))
         return OK;
     c->failures += c->under_way;
@@ -323,6 +344,7 @@ static void forget_all(struct counter *c, size_t n_agents)
     c->failures = 0;
     memset(c->rounds, 0, n_agents * sizeof *c->rounds);
     memset(c->waiting, 0, n_agents * sizeof *c->waiting);
+    memset(c->back, 0, n_agents * sizeof *c->back);
     memset(c->in_set, 0, n_agents * sizeof *c->in_set);
 }
 

@@ -10,7 +10,7 @@
 
 #include "collective/collective.h"
 #include "support/group.h"
-#include "support/worlds.h"
+#include "support/trouble.h"
 
 #define PLAIN(model, batch, optim)                                                                           \
     "data: {set: {kind: blobs, samples: 240, test_samples: 10}, batch: " batch "}\n"                         \
@@ -292,56 +292,11 @@ static const char *const strategies[] = {
     "{kind: allreduce, algorithm: ring, backups: 1}",
 };
 
-static void every_life_ended_in_a_stated_way(const struct cast *g)
+static void a_thousand_worlds_of_trouble_come_to_an_orderly_end(void **state)
 {
-    for (size_t i = 0; i < g->run->stage.n_members; i++) {
-        const struct actor *a = &g->world->actors[i];
-        assert_true(a->life == LIFE_DONE || (a->life == LIFE_DOWN && !a->alive));
-        if (a->life == LIFE_DONE && i < g->n)
-            assert_true(a->agent->k >= g->run->stage.rounds);
-    }
-}
-
-static void no_message_was_lost_or_doubled(const struct cast *g)
-{
-    struct link_counts sum = group_counts(g);
-    uint64_t left = 0;
-    for (size_t i = 0; i < g->run->stage.n_members; i++)
-        for (const struct message *m = g->world->actors[i].mail; m; m = m->next)
-            left++;
-    for (size_t i = 0; i < g->world->agenda.n; i++)
-        left +=
-            g->world->agenda.heap[i].kind == MOMENT_ARRIVE || g->world->agenda.heap[i].kind == MOMENT_ADOPT;
-    assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + left);
-}
-
-static void worlds_of_trouble_come_to_an_orderly_end(void **state)
-{
-    unsigned all_down = 0, regrouped = 0;
-    for (unsigned seed = 0; seed < 1000; seed++) {
-        struct rng r = rng_stream(seed, 0, RNG_TEST, 6);
-        char *text = *state = random_world(&r, strategies, sizeof strategies / sizeof *strategies, 8);
-        struct cast g;
-        must(group_try(&g, text, 1 + (int)rng_below(&r, 12), seed));
-        fault f = group_go(&g);
-        all_down += f != OK;
-        if (f)
-            must_fail(f, "agents are down, and none came to its end");
-        regrouped += group_noted(&g, "go on together");
-        every_life_ended_in_a_stated_way(&g);
-        no_message_was_lost_or_doubled(&g);
-        group_close(&g);
-        free(text);
-        *state = NULL;
-    }
-    assert_true(regrouped > 300 && all_down < 200);
-}
-
-static int show_the_world_that_failed(void **state)
-{
-    if (*state)
-        print_message("%s", (const char *)*state);
-    return 0;
+    struct trouble t = play_worlds_of_trouble(strategies, sizeof strategies / sizeof *strategies, 1000,
+                                              "go on together", state);
+    assert_true(t.noted > 300 && t.went_on > 200 && t.all_down < 200);
 }
 
 int main(void)
@@ -356,7 +311,8 @@ int main(void)
         cmocka_unit_test(backups_spare_the_slow),
         cmocka_unit_test(exactly_the_first_gradients_count),
         cmocka_unit_test(backups_outlive_members_and_the_counter),
-        cmocka_unit_test_teardown(worlds_of_trouble_come_to_an_orderly_end, show_the_world_that_failed),
+        cmocka_unit_test_teardown(a_thousand_worlds_of_trouble_come_to_an_orderly_end,
+                                  show_the_world_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
