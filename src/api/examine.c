@@ -223,6 +223,7 @@ static void add_up(const struct veche_run *r, struct summary *s)
         const struct staleness *st = &r->agents[i].staleness;
         s->bytes += c.bytes;
         s->messages += c.messages;
+        s->dropped += r->agents[i].dropped;
         waiting += i < r->n_agents ? c.waiting_s : 0;
         stale += (double)st->sum;
         steps += (double)st->n;

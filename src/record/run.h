@@ -51,10 +51,10 @@ struct disagreement { /* of the agents' parameters from their mean */
 
 enum { NO_MEMBER = -1 };
 
-/* Who waited for whom, in virtual seconds since the beginning. Members are the agents and after them those that
- * help. */
+/* Who waited for whom, in virtual seconds since the beginning. Members are the agents and after them those
+ * that help. */
 struct waiting {
-    const double *waiting_s; /* [n_agents], borrowed: of each agent                    */
+    const double *waiting_s;    /* [n_agents], borrowed: of each agent                    */
     const double *waited_for_s; /* [n_members], borrowed: of all agents, for each member */
     size_t n_agents, n_members; /* 0: not known                                          */
     double virtual_s;
@@ -114,6 +114,7 @@ struct summary {
     double best_accuracy, averaged_accuracy; /* averaged: as in struct evaluation */
     double real_s, virtual_s, images_per_s;
     uint64_t bytes, messages, notes;
+    uint64_t dropped;     /* gradients that came too late to count */
     double waiting_share; /* of the agents' virtual time, 0 to 1 */
     double staleness_mean, staleness_max;
     struct disagreement disagreement;
@@ -127,15 +128,17 @@ struct spread spread_of(const double *values, size_t n);
  * when none is. */
 struct spread spread_of_scores(const struct score *scores, size_t n, size_t offset);
 
-/* Fills `most` and `slowest` from the numbers. Whoever is slow is waited for and hardly waits: the slowest is, of
- * those that waited less than half as long as the agents did on average, the one waited for most, counting what
- * helpers waited for it (`by_helpers`, [n_members]). Where everybody waits alike there is none. */
+/* Fills `most` and `slowest` from the numbers. Whoever is slow is waited for and hardly waits: the slowest
+ * is, of those that waited less than half as long as the agents did on average, the one waited for most,
+ * counting what helpers waited for it (`by_helpers`, [n_members]). Where everybody waits alike there is none.
+ */
 void waiting_judge(struct waiting *w, const double *by_helpers, const double *helpers_waiting_s);
 double waiting_share(const struct waiting *w); /* of all agents' virtual time, 0 to 1 */
 
 enum { MEMBER_NAME = 32 };
 const char *member_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME]); /* "agent 3" */
-/* "others waited 31.0 s for agent 3, most of all agent 2 (12.0 s)"; empty where nobody waited. Caller frees. */
+/* "others waited 31.0 s for agent 3, most of all agent 2 (12.0 s)"; empty where nobody waited. Caller frees.
+ */
 fault waiting_sentence(const struct waiting *w, char **out);
 
 /* One JSON object. Caller frees. */

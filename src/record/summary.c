@@ -61,7 +61,7 @@ static json_t *summary_object(const struct summary *s)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:I, s:I, s:I, "
+        "s:I, s:I, s:I, s:I, "
         "s:o, s:o, s:o, s:o, s:o, s:s}",
         "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
         json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
@@ -70,10 +70,11 @@ static json_t *summary_object(const struct summary *s)
         "best_accuracy", json_number(s->best_accuracy), "averaged_accuracy",
         json_number(s->averaged_accuracy), "real_s", json_number(s->real_s), "virtual_s",
         json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s), "bytes",
-        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes", (json_int_t)s->notes,
-        "waiting_share", json_number(s->waiting_share), "staleness_mean", json_number(s->staleness_mean),
-        "staleness_max", json_number(s->staleness_max), "disagreement", json_disagreement(&s->disagreement),
-        "waiting", json_waiting(&s->waiting, true), "params_sha256", s->params_sha256);
+        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes", (json_int_t)s->notes, "dropped",
+        (json_int_t)s->dropped, "waiting_share", json_number(s->waiting_share), "staleness_mean",
+        json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max), "disagreement",
+        json_disagreement(&s->disagreement), "waiting", json_waiting(&s->waiting, true), "params_sha256",
+        s->params_sha256);
 }
 
 static fault dump(const struct summary *s, size_t flags, char **out)
@@ -235,6 +236,10 @@ static fault company(FILE *to, const struct summary *s)
     if (s->staleness_max > 0) {
         snprintf(note, NOTE, "steps behind on average; most %.6g", s->staleness_max);
         line(to, "staleness", number(s->staleness_mean, cell), note);
+    }
+    if (s->dropped) {
+        snprintf(cell, CELL, "%llu", (unsigned long long)s->dropped);
+        line(to, "dropped", cell, "gradients that came too late to count");
     }
     if (s->notes) {
         snprintf(cell, CELL, "%llu", (unsigned long long)s->notes);

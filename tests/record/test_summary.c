@@ -94,7 +94,7 @@ static void the_object_has_every_key_with_its_value(void **state)
     s.loss = (struct spread){0.25, 0.125, 0.1, 0.5};
     s.disagreement = (struct disagreement){1, 2, 3, 4};
     s.agents = 4, s.bytes = 1000000007, s.messages = 17;
-    s.averaged_accuracy = 91.25, s.waiting_share = 0.125, s.notes = 3;
+    s.averaged_accuracy = 91.25, s.waiting_share = 0.125, s.notes = 3, s.dropped = 7;
     s.staleness_mean = 1.5, s.staleness_max = 9;
     json_t *o = object_of(&s);
     static const char *const texts[][2] = {{"name", "fashion"},  {"strategy", "single"},
@@ -118,8 +118,9 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "averaged_accuracy", NULL) == 91.25 && at(o, "waiting_share", NULL) == 0.125);
     assert_true(at(o, "staleness_mean", NULL) == 1.5 && at(o, "staleness_max", NULL) == 9);
     assert_true(at(o, "notes", NULL) == 3);
+    assert_true(at(o, "dropped", NULL) == 7);
     assert_true(json_is_null(json_object_get(o, "waiting"))); /* it is not known */
-    assert_int_equal(json_object_size(o), 26);
+    assert_int_equal(json_object_size(o), 27);
     json_decref(o);
 }
 
