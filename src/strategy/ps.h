@@ -81,7 +81,8 @@ struct ps_child {
     bool pending; /* its gradient lies in the parcels                         */
     bool late;
     uint64_t stale;
-    double since; /* when it was last heard or answered */
+    uint64_t n_again; /* times it has asked again */
+    double since;     /* when it was last heard or answered */
     struct letter ask;
 };
 
