@@ -94,8 +94,9 @@ struct ps_helper {
     size_t first, end;         /* its floats */
     size_t other;              /* of the pair; itself: there is none */
     bool is_node, leads, is_over, is_back;
-    uint64_t version; /* updates in its parameters */
-    bool is_awaited;  /* somebody waits for it, since then without a break */
+    bool listens_to_all; /* the one it listened to did not come; until the next update */
+    uint64_t version;    /* updates in its parameters */
+    bool is_awaited;     /* somebody waits for it, since then without a break */
     double awaited_since;
 };
 

@@ -198,6 +198,7 @@ static fault hear_nothing(struct ps_helper *h, fault f)
     if (!is_about_peers(f))
         return f;
     bool in_vain = fault_kind_of(f) == FAULT_TIMEOUT;
+    h->listens_to_all |= in_vain;
     fault_drop(f);
     for (size_t i = 0; in_vain && i < ps_of(h->agent)->n_workers; i++)
         in_vain = has_ended(h, i) || !can_reach(h, i);
