@@ -15,9 +15,9 @@
  * Downpour (Dean et al. 2012): with `push_every` p a worker sums p gradients before it pushes them; in rounds
  * in which it does not pull (`pull_every`) it takes a step of its own.
  *
- * A goodbye is answered when everybody has said it: in the end all hold the servers' last parameters. Where a
- * server goes on without a gradient (its worker was gone, or late) or gets it twice (it died between the step
- * and the answer, and its standby is asked) no step is undone.
+ * A goodbye is answered when everybody has said it, or after twice the patience: in the end all hold the
+ * servers' last parameters. Where a server goes on without a gradient (its worker was gone, or late) or gets
+ * it twice (it died between the step and the answer, and its standby is asked) no step is undone.
  */
 #include "strategy/ps.h"
 

@@ -81,7 +81,8 @@ struct ps_child {
     bool pending; /* its gradient lies in the parcels                         */
     bool late;
     uint64_t stale;
-    double since; /* when it was last heard or answered */
+    uint64_t n_again; /* times it has asked again */
+    double since;     /* when it was last heard or answered */
     struct letter ask;
 };
 
@@ -93,8 +94,9 @@ struct ps_helper {
     size_t first, end;         /* its floats */
     size_t other;              /* of the pair; itself: there is none */
     bool is_node, leads, is_over, is_back;
-    uint64_t version; /* updates in its parameters */
-    bool is_awaited;  /* somebody waits for it, since then without a break */
+    bool listens_to_all; /* the one it listened to did not come; until the next update */
+    uint64_t version;    /* updates in its parameters */
+    bool is_awaited;     /* somebody waits for it, since then without a break */
     double awaited_since;
 };
 

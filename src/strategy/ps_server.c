@@ -136,7 +136,7 @@ static void keep(struct ps_helper *h, size_t from, const struct letter *x)
     drop(h, parcel_of(h, from)); /* from before a crash */
     c->ask = *x;
     c->waiting = true;
-    c->stale = 0;
+    c->stale = c->n_again = 0;
     c->late = x->kind & LETTER_PUSHES && settings_of(h)->mode == PS_SYNC && x->round < h->agent->k;
     c->pending = x->kind & LETTER_PUSHES && !c->late;
     if (c->pending) {
@@ -145,11 +145,15 @@ static void keep(struct ps_helper *h, size_t from, const struct letter *x)
     }
 }
 
-/* The answer was lost, or is still to come; perhaps because those it waits for ask the other of the pair. */
-static fault hear_again(struct ps_helper *h, struct ps_child *c)
+/* The answer was lost, or is still to come; perhaps because those it waits for ask the other of the pair.
+ * Whoever has waited long enough at its end may go: those that this server misses may be waiting for another
+ * one. */
+static fault hear_again(struct ps_helper *h, size_t from)
 {
+    struct ps_child *c = &h->children[from];
     c->waiting = true;
-    return ps_write_to_other(h, false);
+    TRY(ps_write_to_other(h, false));
+    return has_said_goodbye(c) && ++c->n_again > 1 ? ps_answer(h, from) : OK;
 }
 
 static fault hear_child(struct ps_helper *h, size_t from, struct letter *x)
@@ -165,7 +169,7 @@ static fault hear_child(struct ps_helper *h, size_t from, struct letter *x)
         if (!h->leads)
             lead(h);
         if (x->number == c->ask.number)
-            f = hear_again(h, c);
+            f = hear_again(h, from);
         else if (x->number > c->ask.number && x->kind & LETTER_PUSHES && !is_here)
             f = tell(h, from, PS_ANSWER, (struct letter){.kind = LETTER_AGAIN, .number = x->number});
         else if (x->number > c->ask.number)
@@ -194,6 +198,7 @@ static fault hear_nothing(struct ps_helper *h, fault f)
     if (!is_about_peers(f))
         return f;
     bool in_vain = fault_kind_of(f) == FAULT_TIMEOUT;
+    h->listens_to_all |= in_vain;
     fault_drop(f);
     for (size_t i = 0; in_vain && i < ps_of(h->agent)->n_workers; i++)
         in_vain = has_ended(h, i) || !can_reach(h, i);

@@ -76,6 +76,7 @@ static fault step(struct ps_helper *h, size_t n_terms, double divide_by)
     TRY(a->link->ops->mix(a->link, ROW_GRADS, h->first, h->end, h->terms, n_terms));
     TRY(a->link->ops->update(a->link, h->first, h->end, agent_rate(a) / divide_by, ++h->version));
     a->steps = h->version;
+    h->listens_to_all = false;
     return OK;
 }
 

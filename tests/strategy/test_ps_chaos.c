@@ -238,10 +238,19 @@ static void judge(struct cast *g, const struct books *b, fault f, struct history
         h->late += g->run->agents[i].dropped > 0;
 }
 
+/* After the first ones, a few in which everybody waits for somebody else if any rule of the protocol is left
+ * out. */
+static unsigned seed_of(unsigned world)
+{
+    static const unsigned tangled[] = {1776, 4233, 10002, 14576, 31926, 133321};
+    return world < WORLDS ? world : tangled[world - WORLDS];
+}
+
 static void worlds_of_trouble_come_to_an_orderly_end(void **state)
 {
     struct history h = {0};
-    for (unsigned seed = 0; seed < WORLDS; seed++) {
+    for (unsigned world = 0; world < WORLDS + 6; world++) {
+        unsigned seed = seed_of(world);
         struct rng r = rng_stream(seed, 0, RNG_TEST, 11);
         char *text = *state = random_ps_world(&r);
         struct cast g;
