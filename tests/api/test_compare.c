@@ -11,7 +11,7 @@
 #include "api/compare.h"
 #include "api/handle.h"
 #include "api/registry.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 /* ---- lists ---- */
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "collective/collective.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 enum { MOST = 17, LONG = 1000003, N_LENGTHS = 6, N_CASES = N_COLLECTIVES * N_LENGTHS };
 
@@ -41,7 +41,7 @@ static double start_of(int algorithm, size_t length)
 
 static fault sum_in_every_way(struct agent *a)
 {
-    struct books *b = group_of_agent(a)->ctx;
+    struct books *b = cast_of_agent(a)->ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         double began = start_of((int)(i / N_LENGTHS), i % N_LENGTHS);
         TRY(wake_together(a, began));
@@ -65,15 +65,15 @@ static struct books play(size_t m, double latency_ms, double bandwidth_mbps)
         "optim: {kind: sgd, lr: 0.1}\nengine: null\nstrategy: single\nagents: %zu\n"
         "network: {latency_ms: %g, bandwidth_mbps: %g}\n",
         m, latency_ms, bandwidth_mbps);
-    group_form(&g, text, 1, 1, sum_in_every_way);
+    cast_form(&g, text, 1, 1, sum_in_every_way);
     assert_true(g.size > LONG);
     g.ctx = &b;
-    group_play(&g);
-    struct link_counts sum = group_counts(&g);
+    cast_play(&g);
+    struct link_counts sum = cast_counts(&g);
     assert_int_equal(sum.messages, sum.received);
     assert_int_equal(g.world->n_free_rows[ROW_PARAMS], g.run->engine->setup.n_spare - 1);
     assert_int_equal(g.n_notes, 0);
-    group_close(&g);
+    cast_close(&g);
     free(text);
     return b;
 }

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "collective/collective.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 enum { MOST = 9, WORLDS = 600 };
 static const double patience_s = 0.5;
@@ -64,7 +64,7 @@ static void note_end(struct agent *a, struct books *b)
 
 static fault go_on_together(struct agent *a)
 {
-    struct books *b = group_of_agent(a)->ctx;
+    struct books *b = cast_of_agent(a)->ctx;
     while (agent_goes_on(a)) {
         fault f = one_round(a, b);
         if (f && !is_about_peers(f))
@@ -95,10 +95,10 @@ static fault kept_recv_rows(struct link *l, size_t from, uint64_t tag, struct pa
 
 static void form(struct cast *g, struct books *b, const char *text, int rounds, unsigned seed)
 {
-    group_form(g, text, rounds, seed, go_on_together);
+    cast_form(g, text, rounds, seed, go_on_together);
     g->ctx = b;
     g->ops.recv_rows = kept_recv_rows;
-    group_scatter(g, seed);
+    cast_scatter(g, seed);
 }
 
 /* Of spare rows, those that messages in somebody's mail or on their way still refer to. */
@@ -138,7 +138,7 @@ static void those_who_ended_together_agree(struct cast *g, const struct books *b
                 continue;
             assert_int_equal(x->n, y->n);
             assert_memory_equal(x->members, y->members, x->n * sizeof *x->members);
-            assert_memory_equal(group_row(g, i), group_row(g, j), g->size * sizeof(float));
+            assert_memory_equal(cast_row(g, i), cast_row(g, j), g->size * sizeof(float));
         }
 }
 
@@ -180,13 +180,13 @@ static void a_death_in_the_middle_is_named_by_all_the_living_in_time(void **stat
                             b.died_s, b.victim);
                 form(&g, &b, text, 3, 1);
                 free(text);
-                group_play(&g);
+                cast_play(&g);
                 assert_int_equal(b.failures, m - 1);
                 assert_int_equal(b.in_time, m - 1);
                 for (size_t i = 0; i < m; i++)
                     assert_true(i == b.victim ? !b.views[i].ended : b.views[i].n == m - 1);
                 judge(&g, &b);
-                group_close(&g);
+                cast_close(&g);
             }
 }
 
@@ -202,11 +202,11 @@ static size_t play_five(int algorithm, const char *network, const char *events, 
         text_of(TINY("single") "agents: 5\nnetwork: {%s, patience_s: 0.5}\nevents:\n%s", network, events);
     form(&g, b, text, 20, 1);
     free(text);
-    group_play(&g);
+    cast_play(&g);
     judge(&g, b);
     for (size_t i = 0; i < 5; i++)
         with_n += b->views[i].ended && b->views[i].n == n;
-    group_close(&g);
+    cast_close(&g);
     return with_n;
 }
 
@@ -320,7 +320,7 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
         struct cast g;
         char *text = *state = random_world(&r);
         form(&g, &b, text, 1 + (int)rng_below(&r, 12), seed);
-        fault f = group_go(&g);
+        fault f = cast_go(&g);
         if (f) {
             must_fail(f, "agents are down, and none came to its end");
             all_down++;
@@ -331,7 +331,7 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
             apart += b.views[i].ended && b.views[i].n < g.n;
             together += b.views[i].ended && b.views[i].n == g.n;
         }
-        group_close(&g);
+        cast_close(&g);
         free(text);
         *state = NULL;
     }

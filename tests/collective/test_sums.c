@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "collective/collective.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 enum { MOST = 17, LONG = 1000003, MOST_LENGTHS = 6, APART = 64 };
 
@@ -34,7 +34,7 @@ static size_t n_cases(const struct trial *t)
 static void write_inputs(struct cast *g, const struct trial *t)
 {
     for (size_t i = 0; i < t->m; i++)
-        group_write(g, i, t->numbers + i * APART);
+        cast_write(g, i, t->numbers + i * APART);
 }
 
 static void must_be_the_sum(const struct trial *t, const float *row, size_t j)
@@ -82,7 +82,7 @@ static fault look(void *ctx)
 /* Everyone comes at another moment, so that messages arrive in many orders. */
 static fault sum_in_every_way(struct agent *a)
 {
-    struct trial *t = group_of_agent(a)->ctx;
+    struct trial *t = cast_of_agent(a)->ctx;
     struct rng r = rng_stream(7, (uint32_t)a->index, RNG_TEST, t->m);
     for (size_t i = 0; i < n_cases(t); i++) {
         size_t end = t->first + t->lengths[i % t->n_lengths];
@@ -100,7 +100,7 @@ static void form(struct cast *g, const char *model, size_t m, strategy_run *prog
         "data: {set: {kind: blobs, classes: 2, features: 16, samples: 20, test_samples: 2}, batch: 1}\n"
         "%soptim: {kind: sgd, lr: 0.1}\nengine: {kind: ref, threads: 1}\nstrategy: single\nagents: %zu\n",
         model, m);
-    group_form(g, text, 1, 1, program);
+    cast_form(g, text, 1, 1, program);
     free(text);
 }
 
@@ -125,10 +125,10 @@ static void try_all(struct trial t, const char *model)
     g.ctx = &t;
     g.world->watcher.moment = look;
     write_inputs(&g, &t);
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(t.at, n_cases(&t));
     must_have_let_go(&g);
-    group_close(&g);
+    cast_close(&g);
     free(t.numbers);
     free(t.row);
 }
@@ -172,7 +172,7 @@ static void a_mean_is_the_sum_divided_by_the_members(void **state)
                 row[j] = (float)(i * i + j);
             must(e->ops->write(e, ROW_GRADS, i, row));
         }
-        group_play(&g);
+        cast_play(&g);
         double squares = 0;
         for (size_t i = 0; i < m; i++)
             squares += (double)(i * i) / (double)m;
@@ -182,7 +182,7 @@ static void a_mean_is_the_sum_divided_by_the_members(void **state)
                 assert_true(fabs(row[j] - squares - (double)j) < 1e-4);
         }
         must_have_let_go(&g);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -210,16 +210,16 @@ static void a_broadcast_gives_everyone_the_rows_of_any_root(void **state)
             must(e->ops->write(e, ROW_PARAMS, i, row));
             must(e->ops->write(e, ROW_GRADS, i, row));
         }
-        group_play(&g);
+        cast_play(&g);
         for (size_t i = 0; i < m; i++)
             for (int r = ROW_PARAMS; r <= ROW_GRADS; r++) {
                 must(e->ops->read(e, (enum row)r, i, row));
                 for (size_t j = 0; j < g.size; j++)
                     assert_true(row[j] == (float)(100 * (j < 2 * m ? j / 2 : i) + j));
             }
-        assert_int_equal(group_counts(&g).messages, m * (m - 1));
+        assert_int_equal(cast_counts(&g).messages, m * (m - 1));
         must_have_let_go(&g);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -250,17 +250,17 @@ static void the_root_of_a_gathering_gets_the_rows_of_all(void **state)
         for (size_t i = 0; i < m; i++) {
             for (size_t j = 0; j < g.size; j++)
                 row[j] = (float)(100 * i + j + 1);
-            group_write(&g, i, row);
+            cast_write(&g, i, row);
         }
-        group_play(&g);
+        cast_play(&g);
         for (size_t root = 0; root < m; root++) {
             must(e->ops->read(e, ROW_GRADS, root, row));
             for (size_t i = 0; i < m; i++)
                 assert_true(row[i] == (i == root ? 0 : (float)(100 * i + i + 1)));
         }
-        assert_int_equal(group_counts(&g).messages, m * (m - 1));
+        assert_int_equal(cast_counts(&g).messages, m * (m - 1));
         must_have_let_go(&g);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -291,9 +291,9 @@ static void nobody_leaves_a_barrier_before_everybody_has_come(void **state)
     for (size_t m = 1; m <= MOST; m++) {
         struct cast g;
         form(&g, SMALL "network: {latency_ms: 1}\n", m, come_late_and_wait);
-        group_play(&g);
-        assert_int_equal(group_counts(&g).messages, m * m * log2_up(m));
-        group_close(&g);
+        cast_play(&g);
+        assert_int_equal(cast_counts(&g).messages, m * m * log2_up(m));
+        cast_close(&g);
     }
 }
 
@@ -318,11 +318,11 @@ static void an_exchange_tells_everyone_what_everyone_says(void **state)
     for (size_t m = 1; m <= MOST; m++) {
         struct cast g;
         form(&g, SMALL, m, exchange_names);
-        group_play(&g);
-        struct link_counts c = group_counts(&g);
+        cast_play(&g);
+        struct link_counts c = cast_counts(&g);
         assert_int_equal(c.messages, 5 * m * log2_up(m));
         assert_int_equal(c.bytes, (1 + 2 + 3 + 4 + 5) * m * (m - 1));
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/trouble.h"
 
 enum { FEATURES = 4, CLASSES = 3, SIZE = CLASSES * (FEATURES + 1), MOST = 64 };
@@ -24,7 +24,7 @@ enum { AGENTS = 3 }; /* each has seen a single class, and would never learn of t
 static void open_convex(struct cast *g, const char *strategy, const char *more, int rounds)
 {
     char *text = text_of(CONVEX "strategy: %s\n%s", strategy, more);
-    group_open(g, text, rounds);
+    cast_open(g, text, rounds);
     free(text);
     assert_int_equal(g->size, SIZE);
     for (size_t i = 0; i < AGENTS; i++)
@@ -146,12 +146,12 @@ static void residuals_fall_and_the_solution_is_the_optimum(void **state)
         open_convex(&g, cases[c].strategy, "", 4000);
         g.ctx = &r;
         g.world->watcher.moment = measure;
-        group_play(&g);
+        cast_play(&g);
         assert_true(r.first_primal > 0.05);
         if (r.primal > 1e-6 || r.dual > 1e-6)
             fail_msg("%s: residuals %g and %g", cases[c].strategy, r.primal, r.dual);
         must_be_optimal(&g, AGENTS);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -165,10 +165,10 @@ static void what_comes_late_leads_to_the_same_optimum(void **state)
         struct cast g;
         open_convex(&g, strategies[s],
                     "machines: {speed: [1, 0.7, 0.2]}\nnetwork: {latency_ms: 3, bandwidth_mbps: 1}\n", 4000);
-        group_play(&g);
+        cast_play(&g);
         must_be_optimal(&g, AGENTS);
         assert_int_equal(g.n_notes, 0);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -181,10 +181,10 @@ static void the_living_find_their_own_optimum(void **state)
         char *strategy = text_of("{kind: admm, mode: %s, rho: 0.3, steps: 5}", modes[m]);
         open_convex(&g, strategy, "events: [{at_s: 0.7, crash: 2}]\n", 4000);
         free(strategy);
-        group_play(&g);
+        cast_play(&g);
         must_be_optimal(&g, 2);
-        assert_true(group_noted(&g, "the centre goes on without agent 2"));
-        group_close(&g);
+        assert_true(cast_noted(&g, "the centre goes on without agent 2"));
+        cast_close(&g);
     }
 }
 
@@ -202,15 +202,15 @@ static void one_agent_with_one_step_equals_single_bit_for_bit(void **state)
     for (size_t s = 0; s < 2; s++) {
         struct cast single, other;
         char *text = text_of("%sstrategy: %s\n", head, strategies[s]);
-        group_open(&single, head, 30);
-        group_open(&other, text, 30);
+        cast_open(&single, head, 30);
+        cast_open(&other, text, 30);
         free(text);
-        group_play(&single);
-        group_play(&other);
-        assert_memory_equal(group_row(&single, 0), group_row(&other, 0), single.size * sizeof(float));
+        cast_play(&single);
+        cast_play(&other);
+        assert_memory_equal(cast_row(&single, 0), cast_row(&other, 0), single.size * sizeof(float));
         assert_true(local_now_s(single.world) == local_now_s(other.world));
-        group_close(&single);
-        group_close(&other);
+        cast_close(&single);
+        cast_close(&other);
     }
 }
 
@@ -221,7 +221,7 @@ static void prices_cancel_and_all_end_at_z(void **state)
         struct cast g;
         double x[SIZE], y[SIZE], z[SIZE], sum[SIZE] = {0}, most = 0;
         open_convex(&g, "{kind: admm, steps: 3, rho: 0.5}", "", rounds);
-        group_play(&g);
+        cast_play(&g);
         read_row(&g, ROW_PARAMS, AGENTS, z);
         for (size_t i = 0; i < AGENTS; i++) {
             read_row(&g, ROW_PARAMS, i, x);
@@ -235,7 +235,7 @@ static void prices_cancel_and_all_end_at_z(void **state)
         assert_true(most > 0.01);
         for (size_t j = 0; j < SIZE; j++)
             assert_true(fabs(sum[j]) < 1e-6);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -270,15 +270,15 @@ static void rounds_follow_the_paper(void **state)
             for (size_t j = 0; j < SIZE; j++)
                 y[i][j] += rho * (x[i][j] - z[j]);
     }
-    group_play(&g);
+    cast_play(&g);
     read_row(&g, ROW_PARAMS, AGENTS, found);
     assert_true(distance(found, z) < 1e-5);
     for (size_t i = 0; i < AGENTS; i++) {
         read_row(&g, ROW_KEEP0, i, found);
         assert_true(distance(found, y[i]) < 1e-5);
     }
-    group_close(&g);
-    group_close(&hand);
+    cast_close(&g);
+    cast_close(&hand);
 }
 
 static void a_meeting_is_a_call_a_row_and_a_row_back(void **state)
@@ -289,12 +289,12 @@ static void a_meeting_is_a_call_a_row_and_a_row_back(void **state)
         char *strategy = text_of("{kind: admm, steps: %d}", steps);
         open_convex(&g, strategy, "", 12);
         free(strategy);
-        group_play(&g);
+        cast_play(&g);
         uint64_t meetings = AGENTS * (uint64_t)((12 + steps - 1) / steps), call = 16;
-        struct link_counts c = group_counts(&g);
+        struct link_counts c = cast_counts(&g);
         assert_int_equal(c.messages, 3 * meetings + AGENTS);
         assert_int_equal(c.bytes, meetings * (2 * SIZE * sizeof(float) + call) + AGENTS * call);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -312,18 +312,18 @@ static void statistics_travel_only_when_asked_for(void **state)
                                  "optim: {kind: sgd, lr: 0.05}\nengine: {kind: ref, threads: 1}\n"
                                  "strategy: %s\nagents: 3\n",
                                  strategy);
-            group_open(&g, text, 8);
+            cast_open(&g, text, 8);
             free(text);
             free(strategy);
-            group_play(&g);
+            cast_play(&g);
             size_t n = row_size(&g.run->engine->setup, ROW_STATS), meetings = s ? 3 : 4;
-            assert_int_equal(group_counts(&g).bytes,
+            assert_int_equal(cast_counts(&g).bytes,
                              AGENTS * (meetings * (2 * (g.size + asked * n) * sizeof(float) + 16) + 16));
             for (size_t i = 0; i <= AGENTS; i++)
                 must(g.run->engine->ops->read(g.run->engine, ROW_STATS, i, stats[i]));
             for (size_t i = 0; !s && i < AGENTS; i++) /* with z come the same statistics for all */
                 assert_true(asked == !memcmp(stats[i], stats[AGENTS], n * sizeof(float)));
-            group_close(&g);
+            cast_close(&g);
         }
 }
 
@@ -391,18 +391,18 @@ static void nobody_is_later_than_allowed_and_enough_have_come(void **state)
                              "stragglers: {kind: random, chance: 0.1, factor: 20}}\n%s",
                              1 + seed % 3, barrier, delay,
                              seed % 2 ? "network: {latency_ms: 1, bandwidth_mbps: 2}\n" : "");
-        must(group_try(&g, text, 30, seed));
+        must(cast_try(&g, text, 30, seed));
         free(text);
         g.ctx = &b;
         g.ops.mix = kept_mix;
         g.ops.send_rows = kept_send;
         g.ops.recv_rows = kept_recv;
         g.run->stage.rounds = 30;
-        group_play(&g);
+        cast_play(&g);
         assert_true(b.made > 10 && b.latest <= delay);
         assert_true(b.fewest_calls >= barrier && b.fewest_calls <= 5);
         tight += b.latest == delay;
-        group_close(&g);
+        cast_close(&g);
     }
     assert_true(tight > 100);
 }
@@ -417,15 +417,15 @@ static void without_a_centre_everybody_learns_alone(void **state)
         char *strategy = text_of("{kind: admm, mode: %s, steps: 2}", m ? "async" : "sync");
         open_convex(&g, strategy, "events: [{at_s: 0.2, crash: 3}]\n", 60);
         free(strategy);
-        group_play(&g);
+        cast_play(&g);
         for (size_t i = 0; i < AGENTS; i++) {
             char *words = text_of("agent %zu goes on without the centre in round", i);
-            assert_true(group_noted(&g, words));
+            assert_true(cast_noted(&g, words));
             free(words);
             assert_int_equal(g.world->actors[i].life, LIFE_DONE);
         }
         assert_int_equal(g.world->actors[AGENTS].life, LIFE_DOWN);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -443,13 +443,13 @@ static void whoever_is_back_is_one_of_them_again(void **state)
             char *strategy = text_of("{kind: admm, mode: %s, rho: 0.3, steps: 5}", m ? "async" : "sync");
             open_convex(&g, strategy, events[e], 4000);
             free(strategy);
-            group_play(&g);
-            assert_true(group_noted(&g, "goes on without"));
+            cast_play(&g);
+            assert_true(cast_noted(&g, "goes on without"));
             for (size_t i = 0; i <= AGENTS; i++)
                 assert_int_equal(g.world->actors[i].life, LIFE_DONE);
             if (m || e) /* in sync somebody who was down still has rounds to do when the others are done */
                 must_be_optimal(&g, AGENTS);
-            group_close(&g);
+            cast_close(&g);
         }
 }
 

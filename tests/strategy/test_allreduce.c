@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "collective/collective.h"
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/trouble.h"
 
 #define PLAIN(model, batch, optim)                                                                           \
@@ -19,8 +19,8 @@
 static void must_be_equal(struct cast *g, const size_t *who, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        const float *first = group_row(g, who[0]);
-        if (memcmp(first, group_row(g, who[i]), g->size * sizeof(float)) != 0)
+        const float *first = cast_row(g, who[0]);
+        if (memcmp(first, cast_row(g, who[i]), g->size * sizeof(float)) != 0)
             fail_msg("agents %zu and %zu have parted", who[0], who[i]);
     }
 }
@@ -64,19 +64,19 @@ static void many_agents_step_as_one_with_a_large_batch(void **state)
             char *text = text_of(PLAIN("mlp:8-5", "2", "%s") //
                                  "strategy: {kind: allreduce, algorithm: %s}\nagents: 4\n",
                                  optims[o], collective_names[c]);
-            group_open(&many, text, STEPS);
+            cast_open(&many, text, STEPS);
             free(text);
             text = text_of(PLAIN("mlp:8-5", "8", "%s"), optims[o]);
-            group_open(&single, text, STEPS);
+            cast_open(&single, text, STEPS);
             free(text);
-            group_play(&many);
+            cast_play(&many);
             learn_large_batches(&single, &many, rates[o]);
-            const float *ours = group_row(&many, 0), *theirs = group_row(&single, 0);
+            const float *ours = cast_row(&many, 0), *theirs = cast_row(&single, 0);
             for (size_t j = 0; j < many.size; j++)
                 assert_true(fabs(ours[j] - theirs[j]) < 2e-5);
             must_all_be_equal(&many);
-            group_close(&many);
-            group_close(&single);
+            cast_close(&many);
+            cast_close(&single);
         }
 }
 
@@ -92,11 +92,11 @@ static void replicas_stay_equal_for_any_number_of_agents(void **state)
                                  "machines: {stragglers: {kind: random, chance: 0.2, factor: 5}}\n"
                                  "network: {latency_ms: 0.1, bandwidth_mbps: 5}\n",
                                  collective_names[c], m);
-            group_open(&g, text, 5);
+            cast_open(&g, text, 5);
             free(text);
-            group_play(&g);
+            cast_play(&g);
             must_all_be_equal(&g);
-            group_close(&g);
+            cast_close(&g);
         }
 }
 
@@ -109,15 +109,15 @@ static double seconds_with_buckets(double bucket_kb, float **row, size_t *size)
                          "strategy: {kind: allreduce, algorithm: tree, bucket_kb: %g}\nagents: 4\n"
                          "machines: {rate: 100}\nnetwork: {latency_ms: 0.01, bandwidth_mbps: 400}\n",
                          bucket_kb);
-    group_open(&g, text, 4);
+    cast_open(&g, text, 4);
     free(text);
-    group_play(&g);
+    cast_play(&g);
     *size = g.size * sizeof(float);
     *row = malloc(*size);
     assert_non_null(*row);
-    memcpy(*row, group_row(&g, 0), *size);
+    memcpy(*row, cast_row(&g, 0), *size);
     double seconds = local_now_s(g.world);
-    group_close(&g);
+    cast_close(&g);
     return seconds;
 }
 
@@ -148,15 +148,15 @@ static void the_living_go_on_without_the_dead(void **state)
                              "agents: 5\nnetwork: {latency_ms: 0.1, bandwidth_mbps: 10, patience_s: 1}\n"
                              "events: [{at_s: 0.0105, crash: 3}]\n",
                              collective_names[c]);
-        group_open(&g, text, 30);
+        cast_open(&g, text, 30);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         must_be_equal(&g, (const size_t[]){0, 1, 2, 4}, 4);
         for (size_t i = 0; i < 5; i++)
             assert_int_equal(g.run->agents[i].k >= 30, i != 3);
-        assert_true(group_noted(&g, "4 of 5 agents go on together"));
-        assert_true(group_noted(&g, "agent 3"));
-        group_close(&g);
+        assert_true(cast_noted(&g, "4 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "agent 3"));
+        cast_close(&g);
     }
 }
 
@@ -169,15 +169,15 @@ static void whoever_returns_is_one_of_them_again(void **state)
                              "agents: 5\nnetwork: {latency_ms: 0.1, bandwidth_mbps: 10, patience_s: 1}\n"
                              "events: [{at_s: 0.0105, crash: [0, 3]}, {at_s: 0.03, return: [0, 3]}]\n",
                              collective_names[c]);
-        group_open(&g, text, 60);
+        cast_open(&g, text, 60);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         must_all_be_equal(&g);
-        assert_true(group_noted(&g, "3 of 5 agents go on together"));
-        assert_true(group_noted(&g, "5 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "3 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "5 of 5 agents go on together"));
         for (size_t i = 0; i < 5; i++)
             assert_true(g.run->agents[i].k == 60);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -185,17 +185,17 @@ static void parts_of_a_cut_network_go_on_apart_and_agree_afterwards(void **state
 {
     (void)state;
     struct cast g;
-    group_open(&g,
-               TINY("allreduce") "agents: 5\nnetwork: {latency_ms: 0.1, bandwidth_mbps: 10, patience_s: 1}\n"
-                                 "events: [{at_s: 0.0105, partition: [[0, 1], [2, 3, 4]]}, {at_s: 0.04, "
-                                 "heal: all}]\n",
-               60);
-    group_play(&g);
-    assert_true(group_noted(&g, "2 of 5 agents go on together"));
-    assert_true(group_noted(&g, "3 of 5 agents go on together"));
-    assert_true(group_noted(&g, "5 of 5 agents go on together"));
+    cast_open(&g,
+              TINY("allreduce") "agents: 5\nnetwork: {latency_ms: 0.1, bandwidth_mbps: 10, patience_s: 1}\n"
+                                "events: [{at_s: 0.0105, partition: [[0, 1], [2, 3, 4]]}, {at_s: 0.04, "
+                                "heal: all}]\n",
+              60);
+    cast_play(&g);
+    assert_true(cast_noted(&g, "2 of 5 agents go on together"));
+    assert_true(cast_noted(&g, "3 of 5 agents go on together"));
+    assert_true(cast_noted(&g, "5 of 5 agents go on together"));
     must_all_be_equal(&g);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- backups ---- */
@@ -204,7 +204,7 @@ static void open_backups(struct cast *g, int backups, const char *more, int roun
 {
     char *text =
         text_of(TINY("{kind: allreduce, algorithm: tree, backups: %d}") "agents: 6\n%s", backups, more);
-    group_open(g, text, rounds);
+    cast_open(g, text, rounds);
     free(text);
 }
 
@@ -224,7 +224,7 @@ static void backups_spare_the_slow(void **state)
     for (int b = 0; b < 2; b++) {
         struct cast g;
         open_backups(&g, b, slow, 40);
-        group_play(&g);
+        cast_play(&g);
         seconds[b] = local_now_s(g.world);
         assert_int_equal(dropped(&g) > 0, b);
         if (b)
@@ -232,7 +232,7 @@ static void backups_spare_the_slow(void **state)
         for (size_t i = 0; i < 6; i++)
             assert_int_equal(g.run->agents[i].k, 40);
         must_all_be_equal(&g);
-        group_close(&g);
+        cast_close(&g);
     }
     assert_true(fabs(seconds[0] - 40 * 0.02) < 1e-9);             /* everyone waits for the slow one        */
     assert_true(seconds[1] >= 40 * 0.001 && seconds[1] < 0.0605); /* its last lesson may outlast the rest */
@@ -243,12 +243,12 @@ static void exactly_the_first_gradients_count(void **state)
     (void)state;
     struct cast g;
     open_backups(&g, 2, "machines: {speed: [1, 0.999, 0.99, 0.98, 0.5, 0.5]}\n", 10);
-    group_play(&g);
+    cast_play(&g);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(g.run->agents[i].dropped, 0);
     assert_true(g.run->agents[4].dropped > 0 && g.run->agents[5].dropped > 0);
     must_all_be_equal(&g);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void backups_outlive_members_and_the_counter(void **state)
@@ -267,15 +267,15 @@ static void backups_outlive_members_and_the_counter(void **state)
                              events[e]);
         open_backups(&g, 1, more, 60);
         free(more);
-        group_play(&g);
+        cast_play(&g);
         for (size_t i = 0; i < 6; i++)
             if (!(i == 1 && e == 0))
                 assert_true(g.run->agents[i].k == 60);
         must_be_equal(&g, (const size_t[]){0, 2, 3, 4, 5}, 5);
         if (e != 0)
             must_be_equal(&g, (const size_t[]){0, 1}, 2);
-        assert_int_equal(group_noted(&g, "whoever counts the first gradients is gone"), e >= 2);
-        group_close(&g);
+        assert_int_equal(cast_noted(&g, "whoever counts the first gradients is gone"), e >= 2);
+        cast_close(&g);
     }
 }
 

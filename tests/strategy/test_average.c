@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "collective/collective.h"
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/trouble.h"
 
 #define PLAIN(optim)                                                                                         \
@@ -22,14 +22,14 @@ enum { MOST = 64 };
 static void open_as(struct cast *g, const char *head, const char *strategy, const char *more, int rounds)
 {
     char *text = text_of("%sstrategy: %s\n%s", head, strategy, more);
-    group_open(g, text, rounds);
+    cast_open(g, text, rounds);
     free(text);
 }
 
 static void must_all_be_equal(struct cast *g)
 {
     for (size_t i = 1; i < g->n; i++)
-        assert_memory_equal(group_row(g, 0), group_row(g, i), g->size * sizeof(float));
+        assert_memory_equal(cast_row(g, 0), cast_row(g, i), g->size * sizeof(float));
 }
 
 static double furthest(struct cast *g, struct cast *other)
@@ -37,7 +37,7 @@ static double furthest(struct cast *g, struct cast *other)
     double most = 0;
     for (size_t i = 0; i < g->n; i++)
         for (size_t j = 0; j < g->size; j++)
-            most = fmax(most, fabs((double)group_row(g, i)[j] - group_row(other, i)[j]));
+            most = fmax(most, fabs((double)cast_row(g, i)[j] - cast_row(other, i)[j]));
     return most;
 }
 
@@ -56,17 +56,17 @@ static void one_agent_equals_single_bit_for_bit(void **state)
         "optim: {kind: sgd, lr: 0.05, momentum: 0.9}\nengine: {kind: ref, threads: 1}\n";
     struct cast single;
     open_as(&single, head, "single", "", 31);
-    group_play(&single);
+    cast_play(&single);
     for (size_t s = 0; s < sizeof strategies / sizeof *strategies; s++) {
         struct cast other;
         open_as(&other, head, strategies[s], "", 31);
-        group_play(&other);
-        assert_memory_equal(group_row(&single, 0), group_row(&other, 0), single.size * sizeof(float));
-        assert_int_equal(group_counts(&other).messages, 0);
+        cast_play(&other);
+        assert_memory_equal(cast_row(&single, 0), cast_row(&other, 0), single.size * sizeof(float));
+        assert_int_equal(cast_counts(&other).messages, 0);
         assert_true(local_now_s(single.world) == local_now_s(other.world));
-        group_close(&other);
+        cast_close(&other);
     }
-    group_close(&single);
+    cast_close(&single);
 }
 
 /* ---- the law, by hand ---- */
@@ -104,7 +104,7 @@ static void learn_by_hand(struct cast *g, const struct by_hand *h, double x[][MO
     assert_true(g->size <= MOST);
     for (size_t i = 0; i < AGENTS; i++)
         for (size_t j = 0; j < g->size; j++)
-            x[i][j] = theta[j] = group_row(g, 0)[j];
+            x[i][j] = theta[j] = cast_row(g, 0)[j];
     for (uint64_t k = 1; k <= ROUNDS; k++) {
         local_steps_by_hand(g, k - 1, x);
         if (k % h->tau && k > h->early && k < ROUNDS)
@@ -151,14 +151,14 @@ static void averages_are_those_of_the_papers(void **state)
         open_as(&hand, head, cases[c].strategy, "agents: 4\n", ROUNDS);
         free(head);
         learn_by_hand(&hand, &cases[c].hand, x);
-        group_play(&g);
+        cast_play(&g);
         must_all_be_equal(&g);
         for (size_t j = 0; j < g.size; j++)
-            if (fabs(group_row(&g, 0)[j] - x[0][j]) >= 1e-5)
-                fail_msg("%s: parameter %zu is %g and not %g", cases[c].strategy, j, group_row(&g, 0)[j],
+            if (fabs(cast_row(&g, 0)[j] - x[0][j]) >= 1e-5)
+                fail_msg("%s: parameter %zu is %g and not %g", cases[c].strategy, j, cast_row(&g, 0)[j],
                          x[0][j]);
-        group_close(&g);
-        group_close(&hand);
+        cast_close(&g);
+        cast_close(&hand);
     }
 }
 
@@ -173,12 +173,12 @@ static void averaging_every_round_equals_averaging_gradients(void **state)
         open_as(&g, PLAIN(SGD), strategy, "agents: 5\n", 20);
         open_as(&other, PLAIN(SGD), "allreduce", "agents: 5\n", 20);
         free(strategy);
-        group_play(&g);
-        group_play(&other);
+        cast_play(&g);
+        cast_play(&other);
         assert_true(furthest(&g, &other) < 1e-5);
         must_all_be_equal(&g);
-        group_close(&g);
-        group_close(&other);
+        cast_close(&g);
+        cast_close(&other);
     }
 }
 
@@ -188,11 +188,11 @@ static void block_momentum_of_nothing_is_averaging(void **state)
     struct cast g, other;
     open_as(&g, PLAIN(SGD), "{kind: average, tau: 4, momentum: 0, block_rate: 1}", "agents: 3\n", 21);
     open_as(&other, PLAIN(SGD), "{kind: average, tau: 4}", "agents: 3\n", 21);
-    group_play(&g);
-    group_play(&other);
+    cast_play(&g);
+    cast_play(&other);
     assert_true(furthest(&g, &other) == 0);
-    group_close(&g);
-    group_close(&other);
+    cast_close(&g);
+    cast_close(&other);
 }
 
 /* ---- counts ---- */
@@ -213,14 +213,14 @@ static void averages_are_as_many_as_said(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct cast g; /* a share is 20 samples, an epoch 20 rounds */
         char *text = text_of(TINY("%s") "agents: 3\n", cases[c].strategy);
-        group_open(&g, text, 20);
+        cast_open(&g, text, 20);
         free(text);
-        group_play(&g);
-        struct link_counts n = group_counts(&g);
+        cast_play(&g);
+        struct link_counts n = cast_counts(&g);
         assert_int_equal(n.messages, cases[c].averages * 3 * 2 * 2); /* ring: 2 (m - 1) by each */
         assert_int_equal(n.bytes, cases[c].averages * 2 * 2 * g.size * sizeof(float));
         must_all_be_equal(&g);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -232,11 +232,11 @@ static void shares_are_told_once(void **state)
         struct cast g;
         char *text =
             text_of(TINY("{kind: average, tau: 2, weights: %s}") "agents: 4\n", i ? "data" : "equal");
-        group_open(&g, text, 20);
+        cast_open(&g, text, 20);
         free(text);
-        group_play(&g);
-        messages[i] = group_counts(&g).messages;
-        group_close(&g);
+        cast_play(&g);
+        messages[i] = cast_counts(&g).messages;
+        cast_close(&g);
     }
     assert_int_equal(messages[1] - messages[0], 4 * 2); /* 4 agents, 2 steps of doubling */
 }
@@ -255,9 +255,9 @@ static void statistics_and_momentum_are_averaged_when_asked_for(void **state)
                              extras[c]);
         float rows[3][3][128];
         static const enum row which[] = {ROW_STATS, ROW_SLOT0, ROW_SLOT1};
-        group_open(&g, text, 6);
+        cast_open(&g, text, 6);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         must_all_be_equal(&g);
         for (size_t r = 0; r < 3; r++) {
             size_t n = row_size(&g.run->engine->setup, which[r]) * sizeof(float);
@@ -269,7 +269,7 @@ static void statistics_and_momentum_are_averaged_when_asked_for(void **state)
             }
             assert_true(equal == asked);
         }
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -292,17 +292,17 @@ static void the_living_average_without_the_dead(void **state)
         struct cast g;
         char *text =
             text_of(TINY("%s") "agents: 5\n" PATIENT "events: [{at_s: 0.0105, crash: 3}]\n", strategies[s]);
-        group_open(&g, text, 30);
+        cast_open(&g, text, 30);
         free(text);
-        group_play(&g);
-        assert_true(group_noted(&g, "4 of 5 agents go on together"));
-        assert_true(group_noted(&g, "agent 3"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "4 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "agent 3"));
         for (size_t i = 0; i < 5; i++) {
             assert_int_equal(g.world->actors[i].life, i == 3 ? LIFE_DOWN : LIFE_DONE);
             if (i != 3)
-                assert_memory_equal(group_row(&g, 0), group_row(&g, i), g.size * sizeof(float));
+                assert_memory_equal(cast_row(&g, 0), cast_row(&g, i), g.size * sizeof(float));
         }
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -310,7 +310,7 @@ static bool all_have(struct cast *g, const double *mean)
 {
     for (size_t i = 0; i < g->n; i++)
         for (size_t j = 0; i != 3 && j < g->size; j++)
-            if (fabs(group_row(g, i)[j] - mean[j]) > 1e-5)
+            if (fabs(cast_row(g, i)[j] - mean[j]) > 1e-5)
                 return false;
     return true;
 }
@@ -328,25 +328,25 @@ static void what_the_living_had_survives_a_broken_sum(void **state)
                                  "agents: 5\nnetwork: {latency_ms: 0.1, bandwidth_mbps: 5, patience_s: 1}\n"
                                  "events: [{at_s: %g, crash: 3}]\n",
                                  collective_names[c], 0.00401 + 0.0001 * t);
-            group_open(&g, text, 8);
+            cast_open(&g, text, 8);
             free(text);
-            group_scatter(&g, 4);
-            group_keep_from_learning(&g);
-            double *rows = group_rows(&g), living[MOST] = {0}, all[MOST] = {0};
+            cast_scatter(&g, 4);
+            cast_keep_from_learning(&g);
+            double *rows = cast_rows(&g), living[MOST] = {0}, all[MOST] = {0};
             for (size_t i = 0; i < 5; i++)
                 for (size_t j = 0; j < g.size; j++) {
                     all[j] += rows[i * g.size + j] / 5;
                     living[j] += i == 3 ? 0 : rows[i * g.size + j] / 4;
                 }
             free(rows);
-            group_play(&g);
+            cast_play(&g);
             if (all_have(&g, all))
                 of_all++;
             else if (all_have(&g, living))
                 of_the_living++;
             else
                 fail_msg("%s, %d: the living have something else", collective_names[c], t);
-            group_close(&g);
+            cast_close(&g);
         }
     assert_true(of_all > 20 && of_the_living > 20);
 }
@@ -360,14 +360,14 @@ static void whoever_returns_is_one_of_them_again(void **state)
             text_of(TINY("%s") "agents: 5\n" PATIENT
                                "events: [{at_s: 0.0105, crash: [0, 3]}, {at_s: 0.03, return: [0, 3]}]\n",
                     strategies[s]);
-        group_open(&g, text, 60);
+        cast_open(&g, text, 60);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         must_all_be_equal(&g);
-        assert_true(group_noted(&g, "5 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "5 of 5 agents go on together"));
         for (size_t i = 0; i < 5; i++)
             assert_int_equal(g.run->agents[i].k, 60);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -380,14 +380,14 @@ static void parts_of_a_cut_network_go_on_apart_and_agree_afterwards(void **state
                                         "events: [{at_s: 0.0105, partition: [[0, 1], [2, 3, 4]]}, "
                                         "{at_s: 0.04, heal: all}]\n",
                              strategies[s]);
-        group_open(&g, text, 60);
+        cast_open(&g, text, 60);
         free(text);
-        group_play(&g);
-        assert_true(group_noted(&g, "2 of 5 agents go on together"));
-        assert_true(group_noted(&g, "3 of 5 agents go on together"));
-        assert_true(group_noted(&g, "5 of 5 agents go on together"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "2 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "3 of 5 agents go on together"));
+        assert_true(cast_noted(&g, "5 of 5 agents go on together"));
         must_all_be_equal(&g);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/trouble.h"
 
 static const struct line {
@@ -60,9 +60,9 @@ static void learn_alone(struct cast *g, const char *strategy)
                 "optim: {kind: adam, lr: 0.01, schedule: {warmup_epochs: 0.5}}\n"
                 "engine: {kind: ref, threads: 1}\nstrategy: %s\n",
                 strategy);
-    group_open(g, text, 20);
+    cast_open(g, text, 20);
     free(text);
-    group_play(g);
+    cast_play(g);
 }
 
 static void one_agent_is_plain_training_where_the_method_says_so(void **state)
@@ -75,11 +75,11 @@ static void one_agent_is_plain_training_where_the_method_says_so(void **state)
         if (!lines[i].alone)
             continue;
         learn_alone(&g, lines[i].strategy);
-        if (memcmp(group_row(&single, 0), group_row(&g, 0), single.size * sizeof(float)) != 0)
+        if (memcmp(cast_row(&single, 0), cast_row(&g, 0), single.size * sizeof(float)) != 0)
             fail_msg("%s: one agent is not plain training", lines[i].strategy);
-        group_close(&g);
+        cast_close(&g);
     }
-    group_close(&single);
+    cast_close(&single);
 }
 
 /* ---- together ---- */
@@ -95,9 +95,9 @@ static void play_wild(struct cast *g, const char *strategy, unsigned seed)
                          "network: {latency_ms: 0.5, bandwidth_mbps: 5, patience_s: 0.1}\n"
                          "events: [{at_s: 0.01, crash: 2}, {at_s: 0.03, return: 2}]\n",
                          strategy);
-    must(group_try(g, text, 12, seed));
+    must(cast_try(g, text, 12, seed));
     free(text);
-    group_play(g);
+    cast_play(g);
 }
 
 static void the_same_seed_gives_the_same_bits_and_another_others(void **state)
@@ -110,15 +110,15 @@ static void the_same_seed_gives_the_same_bits_and_another_others(void **state)
         play_wild(&other, lines[i].strategy, 2);
         bool differs = false;
         for (size_t a = 0; a < one.n; a++) {
-            const float *row = group_row(&one, a);
-            if (memcmp(row, group_row(&two, a), one.size * sizeof(float)) != 0)
+            const float *row = cast_row(&one, a);
+            if (memcmp(row, cast_row(&two, a), one.size * sizeof(float)) != 0)
                 fail_msg("%s: agent %zu learns something else in the same world", lines[i].strategy, a);
-            differs |= memcmp(row, group_row(&other, a), one.size * sizeof(float)) != 0;
+            differs |= memcmp(row, cast_row(&other, a), one.size * sizeof(float)) != 0;
         }
         assert_true(differs && local_now_s(one.world) == local_now_s(two.world));
-        group_close(&one);
-        group_close(&two);
-        group_close(&other);
+        cast_close(&one);
+        cast_close(&two);
+        cast_close(&other);
     }
 }
 
@@ -132,15 +132,15 @@ static void agents_learn(void **state)
                     "model: logistic\noptim: {kind: sgd, lr: 0.1}\nengine: {kind: ref, threads: 1}\n"
                     "strategy: %s\nagents: 4\ntopology: \"cycle:4\"\n",
                     lines[i].strategy);
-        group_open(&g, text, 60);
+        cast_open(&g, text, 60);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         must(local_settle(g.world));
         struct exam exam = {.n = 60};
         must(g.run->engine->ops->examine(g.run->engine, &exam, 1));
         if (exam.hits < 45) /* 20 by chance */
             fail_msg("%s: only %zu of 60 are right", lines[i].strategy, exam.hits);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

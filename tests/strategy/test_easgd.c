@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/trouble.h"
 #include "veche.h"
 
@@ -27,9 +27,9 @@ static void read_member(struct cast *g, size_t member, double *x)
 
 static void open_quiet(struct cast *g, const char *text, int rounds)
 {
-    group_open(g, text, rounds);
-    group_scatter(g, 3);
-    group_keep_from_learning(g);
+    cast_open(g, text, rounds);
+    cast_scatter(g, 3);
+    cast_keep_from_learning(g);
 }
 
 /* ---- the law ---- */
@@ -62,20 +62,20 @@ static void elastic_forces_cancel(void **state)
             char *text = text_of(TINY("%s") "agents: 5\n%s", modes[s], machines[m]);
             open_quiet(&g, text, 30);
             free(text);
-            rows = group_rows(&g);
+            rows = cast_rows(&g);
             double apart = disagreement_of(rows, g.n, g.size);
             free(rows);
             sum_of_all(&g, before);
-            group_play(&g);
+            cast_play(&g);
             sum_of_all(&g, after);
             for (size_t j = 0; j < g.size; j++)
                 assert_true(fabs(before[j] - after[j]) < 1e-5);
-            rows = group_rows(&g);
+            rows = cast_rows(&g);
             assert_true(disagreement_of(rows, g.n, g.size) < 0.3 * apart);
             free(rows);
             assert_int_equal(g.n_notes, 0);
-            assert_int_equal(group_counts(&g).lost, 0);
-            group_close(&g);
+            assert_int_equal(cast_counts(&g).lost, 0);
+            cast_close(&g);
         }
 }
 
@@ -122,15 +122,15 @@ static void synchronous_rounds_follow_the_paper(void **state)
     struct cast g, hand;
     double x[AGENTS][MOST], v[AGENTS][MOST], c[MOST], found[MOST], apart = 0;
     char *text = text_of("%sstrategy: {kind: easgd, mode: sync, every: 3, alpha: 0.15}\n", learning);
-    group_open(&g, text, ROUNDS);
-    group_open(&hand, text, ROUNDS);
+    cast_open(&g, text, ROUNDS);
+    cast_open(&hand, text, ROUNDS);
     free(text);
     for (size_t i = 0; i < AGENTS; i++)
         read_member(&hand, i, x[i]);
     read_member(&hand, AGENTS, c);
     for (uint64_t k = 0; k < ROUNDS; k++)
         round_by_hand(&hand, k, x, v, c);
-    group_play(&g);
+    cast_play(&g);
     for (size_t i = 0; i <= AGENTS; i++) {
         read_member(&g, i, found);
         for (size_t j = 0; j < g.size; j++) {
@@ -139,8 +139,8 @@ static void synchronous_rounds_follow_the_paper(void **state)
         }
     }
     assert_true(apart > 0.1); /* a spring and not a rod */
-    group_close(&g);
-    group_close(&hand);
+    cast_close(&g);
+    cast_close(&hand);
 }
 
 /* One worker and its centre: both ways of meeting are the same two formulas. */
@@ -157,10 +157,10 @@ static void one_worker_and_its_centre_approach_as_springs_do(void **state)
         float row[MOST];
         for (size_t j = 0; j < g.size; j++)
             row[j] = (float)j - 9;
-        group_write(&g, 0, row);
+        cast_write(&g, 0, row);
         read_member(&g, 0, x);
         read_member(&g, 1, c);
-        group_play(&g);
+        cast_play(&g);
         read_member(&g, 0, a);
         read_member(&g, 1, b);
         for (size_t j = 0; j < g.size; j++) {
@@ -168,7 +168,7 @@ static void one_worker_and_its_centre_approach_as_springs_do(void **state)
             assert_true(fabs(a[j] - (middle + half)) < 1e-5);
             assert_true(fabs(b[j] - (middle - half)) < 1e-5);
         }
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -180,15 +180,15 @@ static void one_agent_that_never_meets_the_centre_equals_single(void **state)
     for (size_t s = 0; s < 2; s++) {
         struct cast single, other;
         char *text = text_of(TINY("%s"), strategies[s]);
-        group_open(&single, TINY("single"), 40);
-        group_open(&other, text, 40);
+        cast_open(&single, TINY("single"), 40);
+        cast_open(&other, text, 40);
         free(text);
-        group_play(&single);
-        group_play(&other);
-        assert_memory_equal(group_row(&single, 0), group_row(&other, 0), single.size * sizeof(float));
+        cast_play(&single);
+        cast_play(&other);
+        assert_memory_equal(cast_row(&single, 0), cast_row(&other, 0), single.size * sizeof(float));
         assert_true(local_now_s(single.world) == local_now_s(other.world));
-        group_close(&single);
-        group_close(&other);
+        cast_close(&single);
+        cast_close(&other);
     }
 }
 
@@ -202,15 +202,15 @@ static void a_meeting_is_a_call_a_row_and_a_row_back(void **state)
         for (int every = 1; every <= 4; every++) {
             struct cast g;
             char *text = text_of(TINY("{kind: easgd, mode: %s, every: %d}") "agents: 3\n", modes[m], every);
-            group_open(&g, text, 13);
+            cast_open(&g, text, 13);
             free(text);
-            group_play(&g);
+            cast_play(&g);
             uint64_t meetings = 3 * (uint64_t)(12 / every), call = 16;
-            struct link_counts c = group_counts(&g);
+            struct link_counts c = cast_counts(&g);
             assert_int_equal(c.messages, 3 * meetings + 3);
             assert_int_equal(c.bytes, meetings * (2 * g.size * sizeof(float) + call) + 3 * call);
             assert_int_equal(c.lost, 0);
-            group_close(&g);
+            cast_close(&g);
         }
 }
 
@@ -223,11 +223,11 @@ static void nobody_waits_for_a_slow_worker_in_async(void **state)
         char *text = text_of(TINY("{kind: easgd, mode: %s, every: 1}") //
                              "agents: 4\nmachines: {speed: [1, 1, 1, 0.1]}\n",
                              m ? "async" : "sync");
-        group_open(&g, text, 20);
+        cast_open(&g, text, 20);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         seconds[m] = local_now_s(g.world);
-        group_close(&g);
+        cast_close(&g);
     }
     assert_true(fabs(seconds[0] - 20 * 0.01) < 1e-9);
     assert_true(seconds[1] < 80 / 3.1 * 0.001 + 0.01);
@@ -245,14 +245,14 @@ static void a_dead_worker_is_named_and_done_without(void **state)
         char *text = text_of(TINY("{kind: easgd, mode: %s, every: 2}") //
                              "agents: 4\n" PATIENT "events: [{at_s: 0.0105, crash: 2}]\n",
                              m ? "async" : "sync");
-        group_open(&g, text, 30);
+        cast_open(&g, text, 30);
         free(text);
-        group_play(&g);
-        assert_true(group_noted(&g, "the centre goes on without agent 2"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "the centre goes on without agent 2"));
         assert_true(local_now_s(g.world) < 0.5); /* nobody waited for it */
         for (size_t i = 0; i <= 4; i++)
             assert_int_equal(g.world->actors[i].life, i == 2 ? LIFE_DOWN : LIFE_DONE);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -264,18 +264,18 @@ static void without_a_centre_everybody_learns_alone(void **state)
         char *text = text_of(TINY("{kind: easgd, mode: %s, every: 2}") //
                              "agents: 4\n" PATIENT "events: [{at_s: 0.0105, crash: 4}]\n",
                              m ? "async" : "sync");
-        group_open(&g, text, 30);
+        cast_open(&g, text, 30);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         for (size_t i = 0; i < 4; i++) {
             char *words = text_of("agent %zu goes on without the centre in round", i);
-            assert_true(group_noted(&g, words));
+            assert_true(cast_noted(&g, words));
             free(words);
             assert_int_equal(g.world->actors[i].life, LIFE_DONE);
         }
         assert_int_equal(g.n_notes, 1 + 4); /* each says it once */
         assert_int_equal(g.world->actors[4].life, LIFE_DOWN);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -290,13 +290,13 @@ static void a_centre_that_is_back_goes_on_with_what_it_had(void **state)
                     m ? "async" : "sync");
         open_quiet(&g, text, 40);
         free(text);
-        group_play(&g);
-        assert_true(group_noted(&g, "goes on without the centre"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "goes on without the centre"));
         assert_int_equal(g.world->actors[4].life, LIFE_DONE);
-        double *rows = group_rows(&g);
+        double *rows = cast_rows(&g);
         assert_true(disagreement_of(rows, g.n, g.size) < 0.2);
         free(rows);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -312,12 +312,12 @@ static void a_worker_that_is_back_starts_from_the_centre(void **state)
         double x[MOST], c[MOST];
         open_quiet(&g, text, 40);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         read_member(&g, 1, x);
         read_member(&g, 2, c);
         assert_memory_equal(x, c, g.size * sizeof *x);
         assert_int_equal(g.world->actors[1].life, LIFE_DONE);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -384,7 +384,7 @@ static void a_spring_that_throws_the_centre_is_refused(void **state)
 {
     (void)state;
     struct cast g;
-    must_fail(group_try(&g, TINY("{kind: easgd, mode: sync, alpha: 0.3}") "agents: 4\n", 5, 1),
+    must_fail(cast_try(&g, TINY("{kind: easgd, mode: sync, alpha: 0.3}") "agents: 4\n", 5, 1),
               "strategy.alpha: 0.3 for each of 4 agents moves the centre by 1.2 of its distance");
 }
 

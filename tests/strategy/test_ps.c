@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "strategy/ps.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 #define PLAIN(model, batch, optim)                                                                           \
     "data: {set: {kind: blobs, samples: 240, test_samples: 10}, batch: " batch "}\n"                         \
@@ -16,7 +16,7 @@
 
 static void open_text(struct cast *g, char *text, int rounds)
 {
-    group_open(g, text, rounds);
+    cast_open(g, text, rounds);
     free(text);
 }
 
@@ -58,7 +58,7 @@ static void must_all_hold_the_servers_parameters(struct cast *g)
         const struct ps_helper *h = &s->helpers[j];
         float *served = parameters_of(g, s->n_workers + j);
         for (size_t i = 0; i < g->n; i++)
-            assert_memory_equal(group_row(g, i) + h->first, served + h->first,
+            assert_memory_equal(cast_row(g, i) + h->first, served + h->first,
                                 (h->end - h->first) * sizeof(float));
         free(served);
     }
@@ -96,21 +96,21 @@ static void one_agent_equals_single_bit_for_bit(void **state)
             struct cast single;
             open_text(&single, text_of(PLAIN("%s", "4", "%s") "strategy: single\n", models[m], optimisers[o]),
                       30);
-            group_play(&single);
+            cast_play(&single);
             for (size_t s = 0; s < sizeof strategies / sizeof *strategies; s++) {
                 struct cast other;
                 open_text(
                     &other,
                     text_of(PLAIN("%s", "4", "%s") "strategy: %s\n", models[m], optimisers[o], strategies[s]),
                     30);
-                group_play(&other);
+                cast_play(&other);
                 must_be_the_same_row(&single, 0, &other, 0);
                 must_all_hold_the_servers_parameters(&other);
                 assert_true(local_now_s(single.world) == local_now_s(other.world));
                 assert_int_equal(other.n_notes, 0);
-                group_close(&other);
+                cast_close(&other);
             }
-            group_close(&single);
+            cast_close(&single);
         }
 }
 
@@ -164,7 +164,7 @@ static void many_agents_in_sync_step_by_their_mean_gradient(void **state)
                               strategies[s], s % 2 ? unequal : ""),
                       STEPS);
             open_text(&single, text_of(PLAIN("mlp:8-5", "2", "%s"), optimisers[o]), STEPS);
-            group_play(&many);
+            cast_play(&many);
             step_by_hand(&single, &many, rates[o]);
             must_be_close(&many, 0, &single, 0, 2e-5);
             must_all_hold_the_servers_parameters(&many);
@@ -173,8 +173,8 @@ static void many_agents_in_sync_step_by_their_mean_gradient(void **state)
                 assert_int_equal(many.run->agents[i].staleness.most, 0);
                 assert_int_equal(many.run->agents[i].staleness.n, STEPS);
             }
-            group_close(&many);
-            group_close(&single);
+            cast_close(&many);
+            cast_close(&single);
         }
 }
 
@@ -184,7 +184,7 @@ static void the_number_of_servers_changes_no_bit_in_sync(void **state)
     for (size_t o = 0; o < 4; o++) {
         struct cast one;
         open_text(&one, text_of(PLAIN("mlp:8-5", "2", "%s") "strategy: ps\nagents: 6\n", optimisers[o]), 12);
-        group_play(&one);
+        cast_play(&one);
         static const int servers[] = {2, 3, 7, 200}; /* more than there are parameters, too */
         for (size_t s = 0; s < 4; s++) {
             struct cast many;
@@ -192,12 +192,12 @@ static void the_number_of_servers_changes_no_bit_in_sync(void **state)
                       text_of(PLAIN("mlp:8-5", "2", "%s") "strategy: {kind: ps, servers: %d}\nagents: 6\n%s",
                               optimisers[o], servers[s], s % 2 ? "" : unequal),
                       12);
-            group_play(&many);
+            cast_play(&many);
             for (size_t i = 0; i < many.n; i++)
                 must_be_the_same_row(&one, i, &many, i);
-            group_close(&many);
+            cast_close(&many);
         }
-        group_close(&one);
+        cast_close(&one);
     }
 }
 
@@ -208,15 +208,15 @@ static void must_count(const char *strategy, int agents, int rounds, uint64_t le
 {
     struct cast g;
     open_text(&g, text_of(TINY("%s") "agents: %d\n", strategy, agents), rounds);
-    group_play(&g);
-    struct link_counts c = group_counts(&g);
+    cast_play(&g);
+    struct link_counts c = cast_counts(&g);
     uint64_t n = (uint64_t)rounds;
     assert_int_equal(c.messages, 2 * letters_per_round * n + 2 * goodbyes);
     assert_int_equal(c.bytes, (letters_per_round * n + 2 * goodbyes) * sizeof(struct letter) +
                                   rows_per_round * n * g.size * sizeof(float));
     assert_int_equal(c.lost + c.unread, 0);
     assert_int_equal(c.received, c.messages);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void every_agent_sends_and_gets_one_row_a_round(void **state)
@@ -265,9 +265,9 @@ static void a_busy_server_is_the_bottleneck_and_shards_relieve_it(void **state)
                           "network: {latency_ms: 0, bandwidth_mbps: 8}\n",
                           s, M),
                   ROUNDS);
-        group_play(&g);
+        cast_play(&g);
         rows[s] = local_now_s(g.world) / ((double)g.size * sizeof(float) * 1e-6);
-        group_close(&g);
+        cast_close(&g);
     }
     assert_true(fabs(rows[1] / (M + (ROUNDS - 1) * (M + 1) + M) - 1) < 0.01);
     assert_true(rows[2] < 0.6 * rows[1]);
@@ -292,8 +292,8 @@ static void agents_that_need_not_wait_do_not(void **state)
                       "strategy: {kind: ps, mode: async}\n%s",
                       one_slow),
               20);
-    group_play(&sync);
-    group_play(&async);
+    cast_play(&sync);
+    cast_play(&async);
     assert_true(local_now_s(async.world) < 0.15 * local_now_s(sync.world));
     assert_true(async.run->stage.ended == 120 && sync.run->stage.ended == 120);
     must_all_hold_the_servers_parameters(&async);
@@ -307,8 +307,8 @@ static void agents_that_need_not_wait_do_not(void **state)
     }
     assert_int_equal(n, 120);
     assert_true(stale > 120 && most > 3 * least);
-    group_close(&sync);
-    group_close(&async);
+    cast_close(&sync);
+    cast_close(&async);
 }
 
 static void without_a_bound_ssp_is_async(void **state)
@@ -318,8 +318,8 @@ static void without_a_bound_ssp_is_async(void **state)
         struct cast ssp, async;
         open_unequal(&ssp, "{kind: ps, mode: ssp, staleness: 1000000, servers: 2}", optimisers[o], 15);
         open_unequal(&async, "{kind: ps, mode: async, servers: 2}", optimisers[o], 15);
-        group_play(&ssp);
-        group_play(&async);
+        cast_play(&ssp);
+        cast_play(&async);
         assert_true(local_now_s(ssp.world) == local_now_s(async.world));
         assert_int_equal(local_steps(ssp.world), local_steps(async.world));
         for (size_t i = 0; i < 6; i++) {
@@ -329,8 +329,8 @@ static void without_a_bound_ssp_is_async(void **state)
             assert_true(x.waiting_s == y.waiting_s);
             must_be_the_same_row(&ssp, i, &async, i);
         }
-        group_close(&ssp);
-        group_close(&async);
+        cast_close(&ssp);
+        cast_close(&async);
     }
 }
 
@@ -353,8 +353,8 @@ static void with_a_bound_of_zero_ssp_goes_in_step_as_sync_does(void **state)
                               "strategy: {kind: ps, servers: %d}\nagents: 5\n%s",
                               servers, world),
                       20);
-            group_play(&ssp);
-            group_play(&sync);
+            cast_play(&ssp);
+            cast_play(&sync);
             for (size_t i = 0; i < 5; i++) {
                 assert_int_equal(ssp.run->agents[i].lessons, 20);
                 assert_int_equal(local_counts(ssp.world, i).messages, local_counts(sync.world, i).messages);
@@ -363,8 +363,8 @@ static void with_a_bound_of_zero_ssp_goes_in_step_as_sync_does(void **state)
             }
             if (!wild)
                 assert_true(local_now_s(ssp.world) == local_now_s(sync.world));
-            group_close(&ssp);
-            group_close(&sync);
+            cast_close(&ssp);
+            cast_close(&sync);
         }
 }
 
@@ -385,13 +385,13 @@ static void one_agent_that_pushes_seldom_learns_as_single_does(void **state)
                               "strategy: {kind: ps, mode: %s, push_every: %d, pull_every: %d, servers: 2}\n",
                               modes[m], push, push),
                       23);
-            group_play(&single);
-            group_play(&other);
+            cast_play(&single);
+            cast_play(&other);
             must_be_close(&single, 0, &other, 0, 1e-5);
             must_all_hold_the_servers_parameters(&other); /* with the rest that was pushed at the end */
             assert_int_equal(other.run->agents[0].staleness.n, (23 + push - 1) / push);
-            group_close(&single);
-            group_close(&other);
+            cast_close(&single);
+            cast_close(&other);
         }
 }
 
@@ -408,7 +408,7 @@ static void many_agents_that_push_seldom_step_by_the_mean_of_their_sums(void **s
                       P, P, M),
               P * PUSHES);
     open_text(&hand, text_of(PLAIN("mlp:8-5", "2", "{kind: sgd, lr: 0.1}")), 1);
-    group_play(&g);
+    cast_play(&g);
     struct engine *e = hand.run->engine;
     size_t n = hand.size;
     float *centre = parameters_of(&hand, 0), *row = malloc(n * sizeof *row), *grad = malloc(n * sizeof *grad);
@@ -422,7 +422,7 @@ static void many_agents_that_push_seldom_step_by_the_mean_of_their_sums(void **s
                 struct pick picks[BATCH];
                 struct lesson lesson = {.picks = picks};
                 feed_batch(&g.run->agents[i].feed, k, picks);
-                group_write(&hand, 0, row);
+                cast_write(&hand, 0, row);
                 must(e->ops->learn(e, &lesson, 1));
                 must(e->ops->read(e, ROW_GRADS, 0, grad));
                 for (size_t j = 0; j < n; j++) {
@@ -434,15 +434,15 @@ static void many_agents_that_push_seldom_step_by_the_mean_of_their_sums(void **s
         for (size_t j = 0; j < n; j++)
             centre[j] -= (float)(0.1 * sum[j] / M);
     }
-    group_write(&hand, 0, centre);
+    cast_write(&hand, 0, centre);
     for (size_t i = 0; i < M; i++)
         must_be_close(&g, i, &hand, 0, 2e-5);
     free(centre);
     free(row);
     free(grad);
     free(sum);
-    group_close(&g);
-    group_close(&hand);
+    cast_close(&g);
+    cast_close(&hand);
 }
 
 static void pushes_and_pulls_are_counted_as_they_are_asked_for(void **state)
@@ -454,15 +454,15 @@ static void pushes_and_pulls_are_counted_as_they_are_asked_for(void **state)
                   text_of(TINY("{kind: ps, push_every: 2, pull_every: 3}") "agents: 4\n%s",
                           slow ? "machines: {speed: [1, 1, 0.2, 1]}\n" : ""),
                   12);
-        group_play(&g);
-        struct link_counts c = group_counts(&g);
+        cast_play(&g);
+        struct link_counts c = cast_counts(&g);
         for (size_t i = 0; i < 4; i++)
             assert_int_equal(g.run->agents[i].lessons, 12);
         /* of 12 rounds 6 push, 4 pull, 2 do both; and the last parameters are those of the last pull */
         assert_int_equal(c.messages, 4 * ((6 + 4) + 2 * (6 + 4 - 2) + 2));
         assert_int_equal(c.bytes,
                          4 * ((6 + 4) * g.size * sizeof(float) + (2 * 8 + 2) * sizeof(struct letter)));
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -486,7 +486,7 @@ static void settings_that_do_not_go_together_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cast g;
         char *text = text_of(TINY("%s") "agents: 4\n", cases[i].strategy);
-        must_fail(group_try(&g, text, 1, 1), cases[i].words);
+        must_fail(cast_try(&g, text, 1, 1), cases[i].words);
         free(text);
     }
 }

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "strategy/ps.h"
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/worlds.h"
 
 enum { MOST_AGENTS = 7, MOST_ROUNDS = 12, WORLDS = 1000, MOST_STEPS = 400000 };
@@ -184,7 +184,7 @@ static struct remains remains_of(const struct cast *g)
 
 static void no_message_was_lost_or_doubled(const struct cast *g)
 {
-    struct link_counts sum = group_counts(g);
+    struct link_counts sum = cast_counts(g);
     struct remains r = remains_of(g);
     assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + r.messages);
     for (int row = 0; row < N_ROWS; row++)
@@ -194,7 +194,7 @@ static void no_message_was_lost_or_doubled(const struct cast *g)
 static bool noted_of(const struct cast *g, size_t agent, const char *kind)
 {
     char *words = text_of(" %zu %s:", agent, kind);
-    bool noted = group_noted(g, words);
+    bool noted = cast_noted(g, words);
     free(words);
     return noted;
 }
@@ -227,13 +227,13 @@ static void judge(struct cast *g, const struct books *b, fault f, struct history
         every_life_ended_in_a_stated_way(g);
     no_message_was_lost_or_doubled(g);
     assert_true(b->longest_s <= b->patience_s * (1 + 1e-12) + 1e-12);
-    h->taken_over += group_noted(g, "takes over");
-    h->turned += group_noted(g, "turns from");
-    h->silent += group_noted(g, "has not been heard for too long");
-    h->gone += group_noted(g, "cannot be reached\n");
-    h->back += group_noted(g, "is back with the servers' parameters");
-    h->left += group_noted(g, "lost: ");
-    h->alone += group_noted(g, "no worker is left");
+    h->taken_over += cast_noted(g, "takes over");
+    h->turned += cast_noted(g, "turns from");
+    h->silent += cast_noted(g, "has not been heard for too long");
+    h->gone += cast_noted(g, "cannot be reached\n");
+    h->back += cast_noted(g, "is back with the servers' parameters");
+    h->left += cast_noted(g, "lost: ");
+    h->alone += cast_noted(g, "no worker is left");
     for (size_t i = 0; i < g->n; i++)
         h->late += g->run->agents[i].dropped > 0;
 }
@@ -255,10 +255,10 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
         char *text = *state = random_ps_world(&r);
         struct cast g;
         struct books b = {0};
-        must(group_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
+        must(cast_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
         keep_books(&g, &b);
-        judge(&g, &b, group_go(&g), &h);
-        group_close(&g);
+        judge(&g, &b, cast_go(&g), &h);
+        cast_close(&g);
         free(text);
         *state = NULL;
     }

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "strategy/ps.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 /* A lesson takes 2 ms, messages nothing. */
 #define STAGE(optim)                                                                                         \
@@ -18,13 +18,13 @@
 
 static void open_text(struct cast *g, char *text, int rounds)
 {
-    group_open(g, text, rounds);
+    cast_open(g, text, rounds);
     free(text);
 }
 
 static void must_be_close(struct cast *a, struct cast *b, size_t agent, double most)
 {
-    const float *x = group_row(a, agent), *y = group_row(b, agent);
+    const float *x = cast_row(a, agent), *y = cast_row(b, agent);
     for (size_t i = 0; i < a->size; i++)
         if (!(fabs(x[i] - y[i]) <= most))
             fail_msg("agent %zu, float %zu: %g and %g", agent, i, x[i], y[i]);
@@ -33,7 +33,7 @@ static void must_be_close(struct cast *a, struct cast *b, size_t agent, double m
 static void must_be_equal(struct cast *g, const size_t *who, size_t n)
 {
     for (size_t i = 1; i < n; i++)
-        assert_memory_equal(group_row(g, who[0]), group_row(g, who[i]), g->size * sizeof(float));
+        assert_memory_equal(cast_row(g, who[0]), cast_row(g, who[i]), g->size * sizeof(float));
 }
 
 static enum life life_of(const struct cast *g, size_t member)
@@ -56,15 +56,15 @@ static void a_dead_worker_is_named_and_done_without(void **state)
                                "machines: {speed: [1, 1, 0.5, 1]}\nevents: [{at_s: 0.0233, crash: 2}]\n",
                     strategies[s]),
             30);
-        group_play(&g);
-        assert_true(group_noted(&g, "goes on without agent 2, which cannot be reached"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "goes on without agent 2, which cannot be reached"));
         assert_int_equal(life_of(&g, 2), LIFE_DOWN);
         for (size_t i = 0; i < g.run->stage.n_members; i++)
             assert_true(i == 2 || life_of(&g, i) == LIFE_DONE);
         must_be_equal(&g, (const size_t[]){0, 1, 3}, 3);
         /* the others were waiting for it: they need not wait for patience, but in a tree */
         assert_true(local_now_s(g.world) < (s < 4 ? 0.1 : 0.6));
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -81,13 +81,13 @@ static void a_worker_that_is_back_pulls_and_goes_on(void **state)
                                      "events: [{at_s: 0.0213, crash: 2}, {at_s: 0.0413, return: 2}]\n",
                           strategies[s]),
                   40);
-        group_play(&g);
-        assert_true(group_noted(&g, "agent 2 is back with the servers' parameters"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "agent 2 is back with the servers' parameters"));
         assert_int_equal(life_of(&g, 2), LIFE_DONE);
         assert_true(g.run->agents[2].lessons > 25 && g.run->agents[2].lessons < 40);
         assert_true(local_now_s(g.world) < 0.09); /* nobody waits for what it missed */
         must_be_equal(&g, (const size_t[]){0, 1, 2}, 3);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -99,12 +99,12 @@ static void a_worker_too_slow_for_patience_is_done_without_until_it_comes(void *
               text_of(STAGE(SGD) "strategy: ps\nagents: 3\nnetwork: {patience_s: 0.01}\n"
                                  "machines: {speed: [1, 1, 0.1]}\n"),
               20);
-    group_play(&g);
-    assert_true(group_noted(&g, "server 3 goes on without agent 2, which has not been heard for too long"));
+    cast_play(&g);
+    assert_true(cast_noted(&g, "server 3 goes on without agent 2, which has not been heard for too long"));
     assert_true(g.run->agents[2].dropped > 0);
     assert_true(g.run->agents[2].lessons < 10 && g.run->agents[0].lessons == 20);
     must_be_equal(&g, (const size_t[]){0, 1, 2}, 3);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_worker_that_is_cut_off_ends_alone(void **state)
@@ -119,12 +119,12 @@ static void a_worker_that_is_cut_off_ends_alone(void **state)
                                      "events: [{at_s: 0.0213, partition: [[1]]}]\n",
                           strategies[s]),
                   60);
-        group_play(&g);
-        assert_true(group_noted(&g, "agent 1 has lost server 4"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "agent 1 has lost server 4"));
         assert_true(g.run->agents[1].k < 20 && life_of(&g, 1) == LIFE_DONE);
         assert_true(g.run->agents[0].k >= 60);
         must_be_equal(&g, (const size_t[]){0, 2, 3}, 3);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -145,7 +145,7 @@ static void a_dead_server_without_a_standby_ends_the_run_with_its_name(void **st
                           strategies[s], dead),
                   60);
         char *words = text_of("has lost server %d: it cannot be reached", dead);
-        fault f = group_go(&g);
+        fault f = cast_go(&g);
         if (s == 3) { /* the nodes end first, then those that have turned to the servers themselves */
             assert_non_null(f);
             assert_true(strstr(fault_text(f), "has lost server 5"));
@@ -155,7 +155,7 @@ static void a_dead_server_without_a_standby_ends_the_run_with_its_name(void **st
         }
         assert_true(local_now_s(g.world) < 0.0213 + 0.002 + 5 * 0.01);
         free(words);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -172,15 +172,15 @@ static void a_server_that_is_back_in_time_goes_on_to_the_bit(void **state)
         open_text(&g, text_of("%sevents: [{at_s: 0.0233, crash: 3}, {at_s: 0.0313, return: 3}]\n", stage),
                   30);
         free(stage);
-        group_play(&calm);
-        group_play(&g);
-        assert_true(group_noted(&g, "server 3 is back with the parameters it had"));
+        cast_play(&calm);
+        cast_play(&g);
+        assert_true(cast_noted(&g, "server 3 is back with the parameters it had"));
         for (size_t i = 0; i < 3; i++) {
             assert_int_equal(g.run->agents[i].lessons, 30);
             must_be_close(&calm, &g, i, 0);
         }
-        group_close(&calm);
-        group_close(&g);
+        cast_close(&calm);
+        cast_close(&g);
     }
 }
 
@@ -201,17 +201,17 @@ static void a_standby_takes_over_to_the_bit(void **state)
             open_text(&calm, text_of("%s", stage), 24);
             open_text(&g, text_of("%sevents: [{at_s: 0.0213, crash: 3}]\n", stage), 24);
             free(stage);
-            group_play(&calm);
-            group_play(&g);
+            cast_play(&calm);
+            cast_play(&g);
             char *words = text_of("agent 0 turns from member 3 to member %d", s ? 5 : 4);
-            assert_true(group_noted(&g, words));
-            assert_true(group_noted(&g, s ? "server 5 takes over" : "server 4 takes over"));
+            assert_true(cast_noted(&g, words));
+            assert_true(cast_noted(&g, s ? "server 5 takes over" : "server 4 takes over"));
             free(words);
             assert_true(local_now_s(calm.world) == local_now_s(g.world));
             for (size_t i = 0; i < 3; i++)
                 must_be_close(&calm, &g, i, 0);
-            group_close(&calm);
-            group_close(&g);
+            cast_close(&calm);
+            cast_close(&g);
         }
 }
 
@@ -225,11 +225,11 @@ static void a_standby_that_gets_every_rth_update_loses_fewer_than_r(void **state
                                      "network: {patience_s: 0.05}\nevents: [{at_s: 0.0213, crash: 3}]\n",
                           r),
                   24);
-        group_play(&g);
+        cast_play(&g);
         const struct ps_shared *s = g.run->stage.shared;
         assert_int_equal(24 - s->helpers[1].version, 10 % r); /* ten rounds were done when it died */
         must_be_equal(&g, (const size_t[]){0, 1, 2}, 3);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -246,15 +246,15 @@ static void a_server_that_is_back_follows_its_standby_and_takes_over_from_it(voi
                 stage),
         30);
     free(stage);
-    group_play(&calm);
-    group_play(&g);
-    assert_true(group_noted(&g, "server 4 takes over"));
-    assert_true(group_noted(&g, "server 3 is back, and follows"));
-    assert_true(group_noted(&g, "server 3 takes over"));
+    cast_play(&calm);
+    cast_play(&g);
+    assert_true(cast_noted(&g, "server 4 takes over"));
+    assert_true(cast_noted(&g, "server 3 is back, and follows"));
+    assert_true(cast_noted(&g, "server 3 takes over"));
     for (size_t i = 0; i < 3; i++)
         must_be_close(&calm, &g, i, 0);
-    group_close(&calm);
-    group_close(&g);
+    cast_close(&calm);
+    cast_close(&g);
 }
 
 static fault no_end_in_sight(void *ctx)
@@ -277,13 +277,13 @@ static void of_two_that_lead_after_a_partition_one_yields(void **state)
                           i % 2 ? "sync" : "async", i < 2 ? 2 : 1000),
                   60);
         g.world->watcher.moment = no_end_in_sight;
-        group_play(&g);
-        assert_true(group_noted(&g, "server 5 takes over"));
-        assert_true(group_noted(&g, "server 4 follows the other of its pair"));
+        cast_play(&g);
+        assert_true(cast_noted(&g, "server 5 takes over"));
+        assert_true(cast_noted(&g, "server 4 follows the other of its pair"));
         for (size_t member = 0; member < 6; member++)
             assert_int_equal(life_of(&g, member), LIFE_DONE);
         must_be_equal(&g, (const size_t[]){0, 1, 2, 3}, 4);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -302,18 +302,18 @@ static void the_children_of_a_dead_node_turn_to_the_servers(void **state)
                           back ? ", {at_s: 0.03, return: 9}" : ""),
                   20);
         free(stage);
-        group_play(&calm);
-        group_play(&g);
-        assert_true(group_noted(&g, "agent 2 turns from member 9 to member 6"));
-        assert_true(group_noted(&g, "agent 3 turns from member 9 to member 6"));
+        cast_play(&calm);
+        cast_play(&g);
+        assert_true(cast_noted(&g, "agent 2 turns from member 9 to member 6"));
+        assert_true(cast_noted(&g, "agent 3 turns from member 9 to member 6"));
         must_be_equal(&g, (const size_t[]){0, 1, 2, 3, 4, 5}, 6);
         for (size_t i = 0; i < g.run->stage.n_members; i++)
             assert_true(life_of(&g, i) == LIFE_DONE || (i == 9 && !back));
         for (size_t i = 0; i < 6; i++)
             assert_int_equal(g.run->agents[i].k, 20);
         must_be_close(&calm, &g, 0, 0.05); /* a gradient or two may be missing */
-        group_close(&calm);
-        group_close(&g);
+        cast_close(&calm);
+        cast_close(&g);
     }
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "strategy/ps.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 enum { MOST_AGENTS = 8, MOST_SERVERS = 3, WORLDS = 1000 };
 
@@ -133,10 +133,10 @@ static void play_slow_world(struct cast *g, struct books *b, struct rng *r, cons
     };
     char *text = text_of(TINY("%s") "agents: %d\n%s%s", strategy, agents, one_of(r, machines, 4),
                          one_of(r, networks, 4));
-    must(group_try(g, text, 2 + (int)rng_below(r, 12), (unsigned)rng_below(r, 1000000)));
+    must(cast_try(g, text, 2 + (int)rng_below(r, 12), (unsigned)rng_below(r, 1000000)));
     free(text);
     keep_books(g, b);
-    group_play(g);
+    cast_play(g);
     assert_int_equal(g->n_notes, 0);
 }
 
@@ -158,12 +158,12 @@ static void nobody_is_ever_further_ahead_than_the_bound(void **state)
         for (size_t i = 0; i < g.n;
              i++) /* everyone else makes at most 2 s + 1 updates between a pull and a push */
             assert_true(g.run->agents[i].staleness.most <= (g.n - 1) * (2 * s + 1));
-        group_close(&g);
+        cast_close(&g);
 
         r = rng_stream(world, 0, RNG_TEST, 12);
         play_slow_world(&g, &b, &r, "{kind: ps, mode: async}", agents);
         far += b.most_ahead > 4;
-        group_close(&g);
+        cast_close(&g);
     }
     assert_true(at_the_bound > WORLDS / 2); /* the bound is met, */
     assert_true(far > WORLDS / 10);         /* and without it one gets further */
@@ -190,7 +190,7 @@ static void staleness_is_noted_as_measured(void **state)
         }
         assert_int_equal(pushes, g.run->stage.ended);
         assert_true(b.most_divisor < 1 + 1e-12 && b.least_divisor > 1 - 1e-12);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -206,7 +206,7 @@ static void steps_are_divided_by_the_staleness_where_that_is_asked_for(void **st
                                   : "{kind: ps, mode: ssp, staleness: 3, staleness_aware: true, servers: 2}",
                         6);
         assert_true(b.most_divisor >= 3 && b.least_divisor == 1);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/worlds.h"
 
 enum { MOST_AGENTS = 8, MOST_ROUNDS = 12, MOST_MOMENTS = 200000 };
@@ -60,7 +60,7 @@ static void count_message(struct remains *r, const struct cast *g, const struct 
 static void no_message_was_lost_or_doubled(const struct cast *g)
 {
     struct remains r = {0};
-    struct link_counts sum = group_counts(g);
+    struct link_counts sum = cast_counts(g);
     for (size_t i = 0; i < g->run->stage.n_members; i++)
         for (const struct message *m = g->world->actors[i].mail; m; m = m->next)
             count_message(&r, g, m);
@@ -84,13 +84,13 @@ struct trouble play_worlds_of_trouble(const char *const *strategies, size_t n_st
         char *text = *state = random_world(&r, strategies, n_strategies, MOST_AGENTS);
         struct cast g;
         unsigned moments = 0;
-        must(group_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
+        must(cast_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
         g.ctx = &moments;
         g.world->watcher.moment = count_moments;
         if (g.run->experiment->network.patience_s > LONGEST_S)
             g.run->experiment->network.patience_s = LONGEST_S;
-        fault f = group_go(&g);
-        bool noted = group_noted(&g, words), down = f != OK;
+        fault f = cast_go(&g);
+        bool noted = cast_noted(&g, words), down = f != OK;
         if (f)
             must_fail(f, "agents are down, and none came to its end");
         seen.all_down += down;
@@ -98,7 +98,7 @@ struct trouble play_worlds_of_trouble(const char *const *strategies, size_t n_st
         seen.went_on += noted && !down;
         every_life_ended_in_a_stated_way(&g);
         no_message_was_lost_or_doubled(&g);
-        group_close(&g);
+        cast_close(&g);
         free(text);
         *state = NULL;
     }

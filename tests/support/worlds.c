@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 
 static const char *one_of(struct rng *r, const char *const *list, size_t n)
 {

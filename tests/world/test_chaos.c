@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "support/group.h"
+#include "support/cast.h"
 #include "support/worlds.h"
 
 enum { MOST_AGENTS = 8, MOST_ROUNDS = 12, WORLDS = 1000 };
@@ -170,7 +170,7 @@ static struct remains remains_of(const struct cast *g)
 
 static void no_message_was_lost_or_doubled(const struct cast *g, const struct books *b)
 {
-    struct link_counts sum = group_counts(g);
+    struct link_counts sum = cast_counts(g);
     struct remains r = remains_of(g);
     assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + r.messages);
     for (int row = 0; row < N_ROWS; row++)
@@ -223,10 +223,10 @@ static void judge(struct cast *g, const struct books *b, fault f, struct history
         h->lost += local_counts(g->world, i).lost;
         h->unread += local_counts(g->world, i).unread;
     }
-    h->late += group_noted(g, "in vain");
-    h->without += group_noted(g, "without:");
-    h->partner += group_noted(g, "partner:");
-    h->back += group_noted(g, "is back with the parameters of");
+    h->late += cast_noted(g, "in vain");
+    h->without += cast_noted(g, "without:");
+    h->partner += cast_noted(g, "partner:");
+    h->back += cast_noted(g, "is back with the parameters of");
 }
 
 static void a_thousand_worlds_of_trouble_come_to_an_orderly_end(void **state)
@@ -237,10 +237,10 @@ static void a_thousand_worlds_of_trouble_come_to_an_orderly_end(void **state)
         char *text = *state = random_world(&r, strategies, N_STRATEGIES, MOST_AGENTS);
         struct cast g;
         struct books b = {0};
-        must(group_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
+        must(cast_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
         keep_books(&g, &b);
-        judge(&g, &b, group_go(&g), &h);
-        group_close(&g);
+        judge(&g, &b, cast_go(&g), &h);
+        cast_close(&g);
         free(text);
         *state = NULL;
     }

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "support/group.h"
+#include "support/cast.h"
 #include "veche.h"
 
 static const char *const strategies[] = {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 
 #define ROW_IN_1MS "bandwidth_mbps: 1.088"
 #define PAIR       TINY("consensus") "agents: 2\ntopology: path:2\n"
@@ -47,8 +47,8 @@ static void must_be_slowest_link(const struct cast *g, size_t a, size_t b, doubl
 
 static void play(struct cast *g, const char *text, int rounds)
 {
-    group_open(g, text, rounds);
-    group_play(g);
+    cast_open(g, text, rounds);
+    cast_play(g);
 }
 
 static void nobody_waits_without_reason(void **state)
@@ -65,7 +65,7 @@ static void nobody_waits_without_reason(void **state)
     struct waiting w = session_waiting(g.run, true);
     assert_true(w.most == NO_MEMBER && w.slowest == NO_MEMBER && w.longest == NO_MEMBER &&
                 w.link[0] == NO_MEMBER);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_slow_machine_is_waited_for(void **state)
@@ -84,7 +84,7 @@ static void a_slow_machine_is_waited_for(void **state)
     assert_int_equal(w.most, 1);
     assert_int_equal(w.slowest, 1);
     assert_int_equal(w.longest, 0);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_hub_is_waited_for_by_all_and_waits_for_one_after_the_other(void **state)
@@ -101,7 +101,7 @@ static void a_hub_is_waited_for_by_all_and_waits_for_one_after_the_other(void **
         must_be_waited_for(&g, i, 1);
     must_be_longest_for(&g, 0, 8, 10);
     must_be_slowest_link(&g, 0, 8, 10 + 1);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_long_wire_is_the_slowest_link(void **state)
@@ -117,7 +117,7 @@ static void a_long_wire_is_the_slowest_link(void **state)
     must_be_waited_for(&g, 1, 1 + 7);
     must_be_waited_for(&g, 2, 6);
     must_be_slowest_link(&g, 1, 2, 13);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_mean_of_two_is_waited_for_by_the_one_that_asked(void **state)
@@ -127,8 +127,8 @@ static void a_mean_of_two_is_waited_for_by_the_one_that_asked(void **state)
     /* there and back at once, 1 through the cards and 2 under way, in each of the two rounds */
     play(&g, TINY("adpsgd") "agents: 2\ntopology: path:2\nnetwork: {latency_ms: 2, " ROW_IN_1MS "}\n", 1);
     double both = local_waited_for(g.world)[0] + local_waited_for(g.world)[1];
-    assert_true(fabs(both - group_counts(&g).waiting_s) < 1e-12 && both >= 2 * 3e-3);
-    group_close(&g);
+    assert_true(fabs(both - cast_counts(&g).waiting_s) < 1e-12 && both >= 2 * 3e-3);
+    cast_close(&g);
 }
 
 /* ---- a wait for anyone ---- */
@@ -151,14 +151,14 @@ static void a_wait_for_anyone_counts_for_whoever_came(void **state)
 {
     (void)state;
     struct cast g;
-    group_open(&g, TINY("consensus") "agents: 4\ntopology: star:4\n", 1);
-    group_run_instead(&g, collect);
-    group_play(&g);
+    cast_open(&g, TINY("consensus") "agents: 4\ntopology: star:4\n", 1);
+    cast_run_instead(&g, collect);
+    cast_play(&g);
     must_have_waited(&g, 0, 5);
     must_be_waited_for(&g, 1, 3);
     must_be_waited_for(&g, 2, 2);
     must_be_waited_for(&g, 3, 0);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static fault wait_in_vain(struct agent *a)
@@ -180,13 +180,13 @@ static void patience_is_spent_on_the_silent_one_and_on_nobody_where_anyone_would
 {
     (void)state;
     struct cast g;
-    group_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\nnetwork: {patience_s: 0.01}\n", 1);
-    group_run_instead(&g, wait_in_vain);
-    group_play(&g);
+    cast_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\nnetwork: {patience_s: 0.01}\n", 1);
+    cast_run_instead(&g, wait_in_vain);
+    cast_play(&g);
     must_have_waited(&g, 0, 20);
     must_be_waited_for(&g, 1, 10);
     must_be_waited_for(&g, 2, 0);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- those that help ---- */
@@ -212,10 +212,10 @@ static void what_a_server_waits_is_held_against_nobody_but_told(void **state)
 {
     (void)state;
     struct cast g;
-    group_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\n", 1);
-    group_run_instead(&g, ask_server);
+    cast_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\n", 1);
+    cast_run_instead(&g, ask_server);
     g.run->stage.n_agents = 2; /* the third helps */
-    group_play(&g);
+    cast_play(&g);
     /* agent 0 asks at 3 and agent 1 at 5, when both are answered */
     must_have_waited(&g, 0, 2);
     must_have_waited(&g, 1, 0);
@@ -228,7 +228,7 @@ static void what_a_server_waits_is_held_against_nobody_but_told(void **state)
     const double *by_server = local_helpers_waited_for(g.world);
     assert_true(fabs(by_server[0] - 3e-3) < 1e-12 && fabs(by_server[1] - 2e-3) < 1e-12 && by_server[2] == 0);
     g.run->stage.n_agents = 3;
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- laws ---- */
@@ -247,15 +247,15 @@ static void all_waiting_is_for_somebody(void **state)
                                    "network: {latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.02}\n"
                                    "events: [{random: {crash_every_s: 0.05, down_s: 0.01}}]\n",
                         strategies[i]);
-            must(group_try(&g, text, 20, seed));
-            fault f = group_go(&g);
+            must(cast_try(&g, text, 20, seed));
+            fault f = cast_go(&g);
             fault_drop(f); /* all may be down */
             double sum = 0;
             for (size_t k = 0; k < g.n; k++)
                 sum += local_waited_for(g.world)[k];
-            double waiting = group_counts(&g).waiting_s;
+            double waiting = cast_counts(&g).waiting_s;
             assert_true(fabs(sum - waiting) <= 1e-9 * (1 + waiting));
-            group_close(&g);
+            cast_close(&g);
             free(text);
         }
 }
@@ -279,7 +279,7 @@ static void pairs_are_not_kept_for_more_than_1024(void **state)
         assert_true(local_slowest_link(g.world, ends, &seconds) == (i == 0));
         assert_true(local_longest_for(g.world, 5, ends, &seconds) == (i == 0));
         assert_int_equal(session_waiting(g.run, true).slowest, 5);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

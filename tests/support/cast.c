@@ -1,5 +1,5 @@
-/* group.c - see group.h. */
-#include "support/group.h"
+/* cast.c - see cast.h. */
+#include "support/cast.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -94,7 +94,7 @@ static fault open_cast(struct cast *g, struct experiment *e, int rounds)
     return OK;
 }
 
-fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
+fault cast_try(struct cast *g, const char *text, int rounds, unsigned seed)
 {
     struct experiment *e = NULL;
     *g = (struct cast){0};
@@ -109,7 +109,7 @@ static void put_in_place(struct cast *g, struct experiment *e, strategy_run *pro
     e->strategy.kind = &g->kind;
 }
 
-void group_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program)
+void cast_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program)
 {
     struct experiment *e = NULL;
     *g = (struct cast){.row = {.forms_group = true}};
@@ -118,29 +118,29 @@ void group_form(struct cast *g, const char *text, int rounds, unsigned seed, str
     must(open_cast(g, e, rounds));
 }
 
-void group_open(struct cast *g, const char *text, int rounds)
+void cast_open(struct cast *g, const char *text, int rounds)
 {
-    must(group_try(g, text, rounds, 1));
+    must(cast_try(g, text, rounds, 1));
 }
 
-void group_close(struct cast *g)
+void cast_close(struct cast *g)
 {
     session_close(g->run);
     free(g->notes);
     free(g->rows);
 }
 
-fault group_go(struct cast *g)
+fault cast_go(struct cast *g)
 {
     return local_play(g->world);
 }
 
-void group_play(struct cast *g)
+void cast_play(struct cast *g)
 {
-    must(group_go(g));
+    must(cast_go(g));
 }
 
-const float *group_row(struct cast *g, size_t agent)
+const float *cast_row(struct cast *g, size_t agent)
 {
     float *row = g->rows + agent * g->size;
     must(local_settle(g->world));
@@ -148,24 +148,24 @@ const float *group_row(struct cast *g, size_t agent)
     return row;
 }
 
-void group_write(struct cast *g, size_t agent, const float *floats)
+void cast_write(struct cast *g, size_t agent, const float *floats)
 {
     must(g->run->engine->ops->write(g->run->engine, ROW_PARAMS, agent, floats));
 }
 
-double *group_rows(struct cast *g)
+double *cast_rows(struct cast *g)
 {
     double *rows = calloc(g->n * g->size, sizeof *rows);
     assert_non_null(rows);
     for (size_t i = 0; i < g->n; i++) {
-        const float *row = group_row(g, i);
+        const float *row = cast_row(g, i);
         for (size_t j = 0; j < g->size; j++)
             rows[i * g->size + j] = row[j];
     }
     return rows;
 }
 
-void group_scatter(struct cast *g, uint64_t seed)
+void cast_scatter(struct cast *g, uint64_t seed)
 {
     struct rng r = rng_stream(seed, 0, RNG_TEST, 1);
     double *x = calloc(g->n * g->size, sizeof *x);
@@ -180,7 +180,7 @@ void group_scatter(struct cast *g, uint64_t seed)
             g->rows[i * g->size + j] = (float)(x[i * g->size + j] - mean);
     }
     for (size_t i = 0; i < g->n; i++)
-        group_write(g, i, g->rows + i * g->size);
+        cast_write(g, i, g->rows + i * g->size);
     free(x);
 }
 
@@ -200,18 +200,18 @@ static fault idle_step(struct link *l, size_t first, size_t end, double lr, uint
     return OK;
 }
 
-void group_keep_from_learning(struct cast *g)
+void cast_keep_from_learning(struct cast *g)
 {
     g->ops.learn = idle_lesson;
     g->ops.update = idle_step;
 }
 
-void group_run_instead(struct cast *g, strategy_run *program)
+void cast_run_instead(struct cast *g, strategy_run *program)
 {
     put_in_place(g, g->run->experiment, program);
 }
 
-struct cast *group_of_agent(const struct agent *a)
+struct cast *cast_of_agent(const struct agent *a)
 {
     return ((const struct actor *)a->link)->world->watcher.ctx;
 }
@@ -249,7 +249,7 @@ double furthest_mean(const double *rows, const double *others, size_t n, size_t 
     return most;
 }
 
-struct link_counts group_counts(const struct cast *g)
+struct link_counts cast_counts(const struct cast *g)
 {
     struct link_counts sum = {0};
     for (size_t i = 0; i < g->run->stage.n_members; i++) {
@@ -264,7 +264,7 @@ struct link_counts group_counts(const struct cast *g)
     return sum;
 }
 
-bool group_noted(const struct cast *g, const char *words)
+bool cast_noted(const struct cast *g, const char *words)
 {
     return g->notes && strstr(g->notes, words);
 }
