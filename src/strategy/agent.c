@@ -181,6 +181,17 @@ fault agent_regroup(struct agent *a, const char *why)
     return OK;
 }
 
+/* The fault is let go before anything is waited for: a program that is dropped there must hold nothing. */
+fault agent_regroup_after(struct agent *a, fault f)
+{
+    char why[128];
+    if (!is_about_peers(f))
+        return f;
+    snprintf(why, sizeof why, "%s", fault_text(f));
+    fault_drop(f);
+    return agent_regroup(a, why);
+}
+
 fault agent_rejoin_group(struct agent *a)
 {
     char why[64];

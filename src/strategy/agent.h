@@ -85,6 +85,8 @@ bool is_about_peers(fault f);
 struct group *agent_group(struct agent *a);
 /* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
 fault agent_regroup(struct agent *a, const char *why);
+/* The same, taking the fault; one that is not about peers is returned. */
+fault agent_regroup_after(struct agent *a, fault f);
 fault agent_rejoin_group(struct agent *a); /* the same after a crash */
 
 static inline bool agent_helps(const struct agent *a)

@@ -45,22 +45,12 @@ static fault one_round(struct agent *a, const struct allreduce *s)
     return mean_gradient(a, s);
 }
 
-/* What the round has learnt is lost with the one who is gone; the round is done again. */
-static fault go_on_with_the_living(struct agent *a, fault f)
-{
-    if (!is_about_peers(f))
-        return f;
-    fault g = agent_regroup(a, fault_text(f));
-    fault_drop(f);
-    return g;
-}
-
 static fault learn_together(struct agent *a, const struct allreduce *s)
 {
     while (agent_goes_on(a)) {
         fault f = one_round(a, s);
-        if (f) {
-            TRY(go_on_with_the_living(a, f));
+        if (f) { /* what the round has learnt is lost with the one who is gone: it is done again */
+            TRY(agent_regroup_after(a, f));
             continue;
         }
         TRY(agent_update(a));

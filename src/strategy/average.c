@@ -116,13 +116,8 @@ static fault average_members(struct agent *a, const struct average *s, struct we
 static fault average_the_living(struct agent *a, const struct average *s, struct weight *w)
 {
     fault f;
-    while ((f = average_members(a, s, w))) {
-        if (!is_about_peers(f))
-            return f;
-        fault g = agent_regroup(a, fault_text(f));
-        fault_drop(f);
-        TRY(g);
-    }
+    while ((f = average_members(a, s, w)))
+        TRY(agent_regroup_after(a, f));
     return OK;
 }
 

@@ -32,6 +32,8 @@ static const char *const strategies[] = {
     "{kind: easgd, mode: async, every: 3, mix_statistics: true}",
     "{kind: admm, mode: sync, steps: 3, mix_statistics: true}",
     "{kind: admm, mode: async, steps: 2, barrier: 2, delay: 3}",
+    "{kind: allreduce, bucket_kb: 0.1}",
+    "{kind: allreduce, algorithm: tree, backups: 1}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 
