@@ -6,6 +6,11 @@ add_library(test_support OBJECT ${SUPPORT} tests/support/empty.c)
 target_link_libraries(test_support PUBLIC veche_core PkgConfig::CMOCKA)
 target_include_directories(test_support PUBLIC tests)
 
+set(MOST_SECONDS 300)
+if(VECHE_SANITIZE)
+  set(MOST_SECONDS 1500) # naive loops under a sanitizer on a busy machine
+endif()
+
 file(GLOB TESTS CONFIGURE_DEPENDS tests/*/test_*.c)
 if(NOT WITH_DNNL)
   list(FILTER TESTS EXCLUDE REGEX "test_(dnnl|winograd)")
@@ -20,7 +25,7 @@ foreach(source ${TESTS})
   target_link_libraries(${name} PRIVATE veche_static test_support)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${MOST_SECONDS} SKIP_RETURN_CODE 77)
 endforeach()
 
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/*/*.sh)
