@@ -1,0 +1,40 @@
+/* input.cu - pictures from bytes: cropped, mirrored, normalised, channels last. */
+#include "engine/cuda/device.cuh"
+
+static __device__ float pixel(const struct gather_call *g, const struct input *from, struct seat_pick p,
+                              uint32_t c, int y, int x)
+{
+    uint8_t byte = 0; /* outside the picture */
+    y += p.dy;
+    x += p.dx;
+    if (y >= 0 && y < (int)g->in.h && x >= 0 && x < (int)g->in.w) {
+        size_t column = p.flip ? g->in.w - 1 - x : x;
+        byte = from->pixels[((p.sample * (size_t)g->in.c + c) * g->in.h + y) * g->in.w + column];
+    }
+    return ((float)byte / 255.0f - from->mean[c]) / from->deviation[c];
+}
+
+static __device__ struct seat_pick pick_of(const struct gather_call *g, const struct seat *seat, uint32_t n)
+{
+    if (g->picks)
+        return g->picks[blockIdx.z * (size_t)g->batch + n];
+    struct seat_pick in_order = {seat->first + min(n, seat->counted - 1), 0, 0, 0, 0};
+    return in_order;
+}
+
+/* A thread makes all channels of a pixel. */
+extern "C" __global__ void gather(struct gather_call g)
+{
+    struct numbers x = at_seat(g.x, g.in, g.batch);
+    struct seat seat = g.seats[blockIdx.z];
+    const struct input *from = &g.inputs[seat.source];
+    size_t pixels = (size_t)g.in.h * g.in.w;
+    for (size_t i = my_first(); i < g.batch * pixels; i += my_step()) {
+        uint32_t n = i / pixels, at = i % pixels;
+        struct seat_pick p = pick_of(&g, &seat, n);
+        for (uint32_t c = 0; c < g.in.c; c++)
+            put(x, i * g.in.c + c, pixel(&g, from, p, c, at / g.in.w, at % g.in.w));
+        if (at == 0)
+            g.labels[blockIdx.z * (size_t)g.batch + n] = from->labels[p.sample];
+    }
+}

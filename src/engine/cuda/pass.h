@@ -1,0 +1,81 @@
+/* pass.h - a planned graph as a list of launches.
+ *
+ *   plan (how much memory for so many seats) -> place (memory is there: fill in every address) -> run for n
+ * seats
+ *
+ * Nothing in a launch depends on which replicas learn: the seats' table says that. So a list that is run
+ * again for as many seats is captured once and replayed as one CUDA graph.
+ */
+#ifndef VECHE_ENGINE_CUDA_PASS_H
+#define VECHE_ENGINE_CUDA_PASS_H
+
+#include "base/arena.h"
+#include "engine/cuda/call.h"
+#include "engine/cuda/store.h"
+#include "graph/plan.h"
+
+enum { REPLAYS = 16 };
+
+struct launch {
+    enum cuda_kernel kernel;
+    unsigned grid_x, grid_y; /* grid_z is the number of seats */
+    unsigned threads, shared_bytes;
+    union {
+        struct call call;
+        struct gather_call gather;
+    } args;
+};
+
+struct replay { /* a captured run of so many seats */
+    size_t n_seats;
+    unsigned seen;
+    CUgraphExec graph; /* owned; NULL until it pays */
+};
+
+struct pass {
+    const struct graph *graph; /* borrowed */
+    struct device *device;     /* borrowed */
+    bool learning, bf16;
+    size_t n_seats, batch;
+    struct arena arena; /* owned: everything below */
+    struct plan plan;
+    size_t labels_at, outcomes_at, slopes_at, partial_at; /* in the memory, after the plan's */
+    size_t *moments_at;                                   /* [op] */
+    size_t n_bytes;                                       /* of the memory */
+    struct launch *launches;
+    size_t n_launches;
+    struct replay replays[REPLAYS];
+};
+
+/* Which addresses a pass is to work with. */
+struct pass_places {
+    CUdeviceptr memory, seats, picks; /* picks 0: an exam */
+    struct input inputs[2];
+};
+
+fault pass_plan(struct pass *p, struct device *device, const struct engine_setup *setup, bool learning,
+                size_t n_seats, size_t batch);
+fault pass_place(struct pass *p, const struct pass_places *places);
+void pass_release(struct pass *p);
+
+/* Runs all launches for the first n seats. Does not wait. */
+fault pass_run(struct pass *p, size_t n);
+
+/* For ops.c: adds one launch. */
+void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
+              const struct call *call);
+
+/* ops.c: adds the launches of one step. */
+void ops_add(struct pass *p, const struct step *s, const struct call *call);
+/* ops.c: bytes of scratch one seat needs for the sums of this op. */
+size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch);
+/* ops.c: the most launches a step adds. */
+enum { OPS_MOST_LAUNCHES = 6 };
+
+static inline bool pass_is_half(const struct pass *p, int tensor)
+{
+    struct shape s = p->graph->tensors[tensor].shape;
+    return p->bf16 && s.h * s.w > 1;
+}
+
+#endif

@@ -1,0 +1,313 @@
+/* store.c - see store.h. */
+#include "engine/cuda/store.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "optim/rules.h"
+
+enum { ROW_ALIGN = 64, HANDFUL = 16, ROW_THREADS = 256, ROW_BLOCKS = 128 };
+
+static size_t n_handfuls(const struct engine_setup *s)
+{
+    return (s->n_spare + HANDFUL - 1) / HANDFUL;
+}
+
+static fault fill(struct store *r, CUdeviceptr at, size_t n, float value)
+{
+    const struct driver *driver = &r->device->driver;
+    void *args[] = {&at, &n, &value};
+    return CU(driver, cuLaunchKernel, r->device->kernels.of[KERNEL_fill_floats], 1024, 1, 1, ROW_THREADS, 1,
+              1, 0, r->device->stream, args, NULL);
+}
+
+static fault start_slots(struct store *r)
+{
+    const struct engine_setup *s = r->setup;
+    const struct optim_row *optim = s->optim ? optim_row(s->optim) : NULL;
+    for (size_t i = 0; optim && i < optim->n_slots; i++)
+        TRY(fill(r, r->of_replicas[ROW_SLOT0 + i], r->stride[ROW_SLOT0 + i] * s->n_replicas,
+                 optim->slot_start[i]));
+    return OK;
+}
+
+fault store_open(struct store *r, struct device *device, const struct engine_setup *setup)
+{
+    *r = (struct store){.device = device, .setup = setup};
+    for (int row = 0; row < N_ROWS; row++) {
+        r->stride[row] = round_up(row_size(setup, (enum row)row), ROW_ALIGN);
+        size_t n_bytes = r->stride[row] * setup->n_replicas * sizeof(float);
+        if (!n_bytes)
+            continue;
+        TRY(driver_take(&device->driver, n_bytes, "the replicas' rows", &r->of_replicas[row]));
+        r->n_bytes += n_bytes;
+        r->spare[row] = calloc(n_handfuls(setup) + 1, sizeof *r->spare[row]);
+        if (!r->spare[row])
+            return OUT_OF_MEMORY;
+    }
+    return start_slots(r);
+}
+
+void store_close(struct store *r)
+{
+    for (int row = 0; r->setup && row < N_ROWS; row++) {
+        driver_give(&r->device->driver, &r->of_replicas[row]);
+        for (size_t i = 0; r->spare[row] && i < n_handfuls(r->setup); i++)
+            driver_give(&r->device->driver, &r->spare[row][i]);
+        free(r->spare[row]);
+    }
+}
+
+static float *as_floats(CUdeviceptr at)
+{
+    return (float *)(uintptr_t)at;
+}
+
+fault store_find(struct store *r, enum row row, size_t i, float **out)
+{
+    size_t n = r->setup->n_replicas, stride = r->stride[row];
+    assert(i < n + r->setup->n_spare);
+    if (!stride) {
+        *out = NULL;
+        return OK;
+    }
+    if (i < n) {
+        *out = as_floats(r->of_replicas[row]) + i * stride;
+        return OK;
+    }
+    CUdeviceptr *handful = &r->spare[row][(i - n) / HANDFUL];
+    if (!*handful)
+        TRY(driver_take(&r->device->driver, HANDFUL * stride * sizeof(float), "spare rows", handful));
+    *out = as_floats(*handful) + (i - n) % HANDFUL * stride;
+    return OK;
+}
+
+/* A kernel over n entries; blockIdx.y is the entry. */
+static fault launch_over(struct store *r, enum cuda_kernel kernel, size_t n, void **args)
+{
+    const struct driver *driver = &r->device->driver;
+    return CU(driver, cuLaunchKernel, r->device->kernels.of[kernel], ROW_BLOCKS, (unsigned)n, 1, ROW_THREADS,
+              1, 1, 0, r->device->stream, args, NULL);
+}
+
+/* Which kernel takes an optimiser's step, and the numbers it wants: the scalars of optim/rules.c. */
+struct rule {
+    const char *name;
+    enum cuda_kernel (*kernel)(const void *settings);
+    void (*scalars)(const void *settings, double lr, uint64_t t, float *number);
+};
+
+static enum cuda_kernel sgd_kernel(const void *settings)
+{
+    const struct sgd_settings *s = settings;
+    if (s->momentum == 0)
+        return KERNEL_step_sgd_plain;
+    return s->nesterov ? KERNEL_step_sgd_nesterov : KERNEL_step_sgd_momentum;
+}
+
+static void sgd_scalars(const void *settings, double lr, uint64_t t, float *number)
+{
+    (void)t;
+    const struct sgd_settings *s = settings;
+    number[0] = (float)lr;
+    number[1] = (float)s->weight_decay;
+    number[2] = (float)s->momentum;
+}
+
+static enum cuda_kernel adagrad_kernel(const void *settings)
+{
+    (void)settings;
+    return KERNEL_step_adagrad;
+}
+
+static void adagrad_scalars(const void *settings, double lr, uint64_t t, float *number)
+{
+    const struct adagrad_settings *s = settings;
+    number[0] = (float)(lr / (1 + (double)(t - 1) * s->lr_decay));
+    number[1] = (float)s->weight_decay;
+    number[2] = (float)s->eps;
+}
+
+static enum cuda_kernel rmsprop_kernel(const void *settings)
+{
+    const struct rmsprop_settings *s = settings;
+    return s->momentum == 0 ? KERNEL_step_rmsprop_plain : KERNEL_step_rmsprop_momentum;
+}
+
+static void rmsprop_scalars(const void *settings, double lr, uint64_t t, float *number)
+{
+    (void)t;
+    const struct rmsprop_settings *s = settings;
+    number[0] = (float)lr;
+    number[1] = (float)s->weight_decay;
+    number[2] = (float)s->eps;
+    number[3] = (float)s->alpha;
+    number[4] = (float)(1 - s->alpha);
+    number[5] = (float)s->momentum;
+}
+
+static enum cuda_kernel adam_kernel(const void *settings)
+{
+    (void)settings;
+    return KERNEL_step_adam;
+}
+
+static void adam_scalars(const void *settings, double lr, uint64_t t, float *number)
+{
+    const struct adam_settings *s = settings;
+    number[0] = (float)(lr / (1 - pow(s->beta1, (double)t)));
+    number[1] = (float)s->weight_decay;
+    number[2] = (float)s->eps;
+    number[3] = 1;
+    number[4] = (float)s->beta1;
+    number[5] = (float)(1 - s->beta1);
+    number[6] = (float)s->beta2;
+    number[7] = (float)(1 - s->beta2);
+    number[8] = (float)sqrt(1 - pow(s->beta2, (double)t));
+}
+
+static void adamw_scalars(const void *settings, double lr, uint64_t t, float *number)
+{
+    const struct adam_settings *s = settings;
+    adam_scalars(settings, lr, t, number);
+    number[1] = 0;
+    number[3] = (float)(1 - lr * s->weight_decay);
+}
+
+static const struct rule rules[] = {
+    {"sgd", sgd_kernel, sgd_scalars},
+    {"adagrad", adagrad_kernel, adagrad_scalars},
+    {"rmsprop", rmsprop_kernel, rmsprop_scalars},
+    {"adam", adam_kernel, adam_scalars},
+    {"adamw", adam_kernel, adamw_scalars},
+};
+
+static fault rule_of(const struct optim_settings *optim, const struct rule **out)
+{
+    if (!optim)
+        return FAIL(FAULT_USAGE, "this engine was opened without an optimiser and takes no steps");
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (text_is(optim->kind.kind->name, rules[i].name)) {
+            *out = &rules[i];
+            return OK;
+        }
+    return FAIL(FAULT_ENGINE, "the engine cuda does not know the optimiser '%s'", optim->kind.kind->name);
+}
+
+static fault make_step(struct store *r, const struct rule *rule, const struct update *u,
+                       struct step_entry *out)
+{
+    size_t size = r->setup->graph->size;
+    float *params, *grads, *slot0, *slot1;
+    TRY(store_find(r, ROW_PARAMS, u->replica, &params));
+    TRY(store_find(r, ROW_GRADS, u->replica, &grads));
+    TRY(store_find(r, ROW_SLOT0, u->replica, &slot0));
+    TRY(store_find(r, ROW_SLOT1, u->replica, &slot1));
+    *out = (struct step_entry){.first = u->first,
+                               .end = u->end < size ? u->end : size,
+                               .params = params,
+                               .slot = {slot0, slot1},
+                               .grads = grads};
+    rule->scalars(r->setup->optim->kind.settings, u->lr, u->t, out->number);
+    return OK;
+}
+
+fault store_update(struct store *r, const struct update *updates, size_t n)
+{
+    const struct rule *rule;
+    TRY(rule_of(r->setup->optim, &rule));
+    size_t most = STAGING_BYTES / sizeof(struct step_entry) / 4;
+    for (size_t done = 0; done < n; done += most) {
+        size_t now = n - done < most ? n - done : most;
+        struct parcel_room room;
+        TRY(staging_take(r->device, now * sizeof(struct step_entry), &room));
+        struct step_entry *entries = room.host;
+        for (size_t i = 0; i < now; i++)
+            TRY(make_step(r, rule, &updates[done + i], &entries[i]));
+        TRY(staging_send(r->device, room));
+        void *args[] = {&room.device};
+        TRY(launch_over(r, rule->kernel(r->setup->optim->kind.settings), now, args));
+    }
+    return OK;
+}
+
+/* How many blends from the first on fit into one table, and how long it is. */
+static size_t blends_that_fit(const struct blend *blends, size_t n, size_t *n_terms)
+{
+    size_t i = 0, bytes = 0;
+    *n_terms = 0;
+    while (i < n && i < 65535) {
+        bytes += sizeof(struct blend_entry) + blends[i].n * sizeof(struct blend_term);
+        if (i > 0 && bytes > STAGING_BYTES / 2)
+            break;
+        *n_terms += blends[i++].n;
+    }
+    return i;
+}
+
+static fault make_blend(struct store *r, const struct blend *b, uint32_t first_term,
+                        struct blend_entry *entry, struct blend_term *terms)
+{
+    size_t size = row_size(r->setup, b->row);
+    *entry = (struct blend_entry){.first = b->first,
+                                  .end = b->end < size ? b->end : size,
+                                  .first_term = first_term,
+                                  .n_terms = (uint32_t)b->n};
+    TRY(store_find(r, b->row, b->into, &entry->into));
+    if (b->also != NO_ROW)
+        TRY(store_find(r, b->row, b->also, &entry->also));
+    for (size_t t = 0; t < b->n; t++) {
+        float *from;
+        TRY(store_find(r, b->from_rows ? b->from_rows[t] : b->row, b->from[t], &from));
+        terms[first_term + t] = (struct blend_term){.row = from, .weight = b->weights[t]};
+    }
+    return OK;
+}
+
+fault store_mix(struct store *r, const struct blend *blends, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        size_t n_terms, now = blends_that_fit(blends + done, n - done, &n_terms);
+        size_t entry_bytes = round_up(now * sizeof(struct blend_entry), 64);
+        struct parcel_room room;
+        TRY(staging_take(r->device, entry_bytes + n_terms * sizeof(struct blend_term), &room));
+        struct blend_entry *entries = room.host;
+        struct blend_term *terms = (struct blend_term *)((char *)room.host + entry_bytes);
+        uint32_t first_term = 0;
+        for (size_t i = 0; i < now; i++) {
+            TRY(make_blend(r, &blends[done + i], first_term, &entries[i], terms));
+            first_term += (uint32_t)blends[done + i].n;
+        }
+        TRY(staging_send(r->device, room));
+        CUdeviceptr terms_at = room.device + entry_bytes;
+        void *args[] = {&room.device, &terms_at};
+        TRY(launch_over(r, KERNEL_blend_rows, now, args));
+        done += now;
+    }
+    return OK;
+}
+
+fault store_read(struct store *r, enum row row, size_t i, float *floats)
+{
+    float *at;
+    size_t n = row_size(r->setup, row);
+    TRY(store_find(r, row, i, &at));
+    if (n)
+        TRY(CU(&r->device->driver, cuMemcpyDtoHAsync, floats, (CUdeviceptr)(uintptr_t)at, n * sizeof *floats,
+               r->device->stream));
+    return device_wait(r->device);
+}
+
+fault store_write(struct store *r, enum row row, size_t i, const float *floats)
+{
+    float *at;
+    size_t n = row_size(r->setup, row);
+    TRY(store_find(r, row, i, &at));
+    if (n)
+        TRY(CU(&r->device->driver, cuMemcpyHtoDAsync, (CUdeviceptr)(uintptr_t)at, floats, n * sizeof *floats,
+               r->device->stream));
+    return device_wait(r->device);
+}
