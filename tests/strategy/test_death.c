@@ -10,7 +10,7 @@
 
 #include "support/group.h"
 
-static void open_quiet(struct group *g, const char *text, int rounds)
+static void open_quiet(struct cast *g, const char *text, int rounds)
 {
     group_open(g, text, rounds);
     group_scatter(g, 11);
@@ -18,7 +18,7 @@ static void open_quiet(struct group *g, const char *text, int rounds)
 }
 
 /* The mean of some agents' rows, [size]. */
-static void mean_over(struct group *g, const size_t *who, size_t n, double *mean)
+static void mean_over(struct cast *g, const size_t *who, size_t n, double *mean)
 {
     for (size_t j = 0; j < g->size; j++)
         mean[j] = 0;
@@ -29,7 +29,7 @@ static void mean_over(struct group *g, const size_t *who, size_t n, double *mean
     }
 }
 
-static bool are_close(struct group *g, size_t agent, const double *row, double by)
+static bool are_close(struct cast *g, size_t agent, const double *row, double by)
 {
     const float *mine = group_row(g, agent);
     for (size_t j = 0; j < g->size; j++)
@@ -47,7 +47,7 @@ static void the_living_agree_on_their_own_mean_under_consensus(void **state)
     static const char *const orders[] = {"adapt-then-combine", "combine-then-adapt"};
     static const size_t living[] = {0, 1, 2, 4, 5};
     for (size_t w = 0; w < 8; w++) {
-        struct group g;
+        struct cast g;
         char *text = text_of(TINY("{kind: consensus, order: %s}") //
                              "agents: 6\ntopology: {graph: \"chords:6:1\", weights: %s}\n"
                              "events: [{at_s: 0.0005, crash: 3}]\n",
@@ -68,7 +68,7 @@ static void the_living_agree_on_their_own_mean_under_consensus(void **state)
 static void weights_sum_to_one_whoever_is_missing(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     open_quiet(
         &g,
         TINY("consensus") "agents: 9\ntopology: {graph: \"torus:3x3\", weights: fastest}\n"
@@ -93,7 +93,7 @@ static void weights_sum_to_one_whoever_is_missing(void **state)
 static void who_waits_for_the_dead_hears_of_it_at_once(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     open_quiet(&g,
                TINY("consensus") "agents: 3\ntopology: cycle:3\nmachines: {speed: [1, 1, 0.1]}\n"
                                  "events: [{at_s: 0.004, crash: 2}]\n",
@@ -111,7 +111,7 @@ static void who_waits_for_the_dead_hears_of_it_at_once(void **state)
 static void gossip_finds_another_partner(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* everyone swaps in round 0 until 3; agent 1 dies while its partners wait for it */
     open_quiet(&g,
                TINY("{kind: gossip, pairs: 30}") "agents: 4\ntopology: complete:4\n"
@@ -136,7 +136,7 @@ static void gossip_finds_another_partner(void **state)
 static void adpsgd_finds_another_partner(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     open_quiet(&g,
                TINY("adpsgd") "agents: 4\ntopology: complete:4\nnetwork: {latency_ms: 0.5}\n"
                               "events: [{at_s: 0.0012, crash: 1}]\n",
@@ -163,7 +163,7 @@ static void adpsgd_finds_another_partner(void **state)
 static void the_rounds_of_the_dead_are_done_by_the_living_under_adpsgd(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     open_quiet(&g, TINY("adpsgd") "agents: 4\ntopology: cycle:4\nevents: [{at_s: 0.0105, crash: 2}]\n", 30);
     group_play(&g);
     assert_int_equal(g.run->stage.begun, 120);
@@ -180,7 +180,7 @@ static void a_returning_agent_has_its_neighbours_parameters(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 4; s++) {
-        struct group g;
+        struct cast g;
         char *text = text_of(TINY("%s") "agents: 3\ntopology: path:3\n"
                                         "events: [{at_s: 0.0015, crash: 0}, {at_s: 0.0195, return: 0}]\n",
                              strategies[s]);
@@ -203,7 +203,7 @@ static void a_returning_agent_has_its_neighbours_parameters(void **state)
 static void a_return_takes_the_time_of_the_rows(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* back at 5.5, and with its parameters and momentum, 1 ms of the wire each, and 2 ms of latency at 9.5.
      * Its neighbour was in round 5 then: they mix from round 6 on, which nobody had begun */
     open_quiet(&g,
@@ -223,7 +223,7 @@ static void a_return_takes_the_time_of_the_rows(void **state)
 static void a_returning_agent_without_neighbours_keeps_its_own(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     float mine[64];
     open_quiet(&g,
                TINY("consensus") "agents: 2\ntopology: path:2\n"
@@ -244,7 +244,7 @@ static void all_dead_is_one_sentence(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 4; s++) {
-        struct group g;
+        struct cast g;
         char *text = text_of(TINY("%s") "agents: 3\ntopology: cycle:3\n"
                                         "events: [{at_s: 0.002, crash: [0, 1]}, {at_s: 0.003, crash: 2}]\n",
                              strategies[s]);
@@ -259,7 +259,7 @@ static void all_dead_for_a_while_is_not_the_end(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 4; s++) {
-        struct group g;
+        struct cast g;
         char *text =
             text_of(TINY("%s") "agents: 3\ntopology: cycle:3\n"
                                "events: [{at_s: 0.002, crash: [0, 1, 2]}, {at_s: 0.03, return: 1}]\n",
@@ -277,7 +277,7 @@ static void all_dead_for_a_while_is_not_the_end(void **state)
 static void chance_does_not_raise_whom_the_script_took_down(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     open_quiet(&g,
                TINY("adpsgd") "agents: 4\ntopology: complete:4\nevents:\n  - {at_s: 0, crash: 2}\n"
                               "  - random: {crash_every_s: 0.01, down_s: 0.002}\n",
@@ -292,7 +292,7 @@ static void chance_does_not_raise_whom_the_script_took_down(void **state)
 static void agents_that_go_down_together_say_nothing_more(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* agent 1 waits for agent 0 when both go down */
     open_quiet(&g,
                TINY("consensus") "agents: 3\ntopology: path:3\nmachines: {speed: [0.1, 1, 1]}\n"
@@ -308,7 +308,7 @@ static void patience_at_its_end_is_noted_and_the_run_goes_on(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 4; s++) {
-        struct group g;
+        struct cast g;
         char *text = text_of(TINY("%s") "agents: 2\ntopology: path:2\nmachines: {speed: [1, 0.02]}\n"
                                         "network: {latency_ms: 8, patience_s: 0.005}\n",
                              strategies[s]);

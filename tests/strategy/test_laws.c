@@ -24,7 +24,7 @@ static const char *const optimisers[] = {
     "{kind: sgd, lr: 0.1}",
 };
 
-static void learn_alone(struct group *g, const char *strategy, size_t model)
+static void learn_alone(struct cast *g, const char *strategy, size_t model)
 {
     char *text = text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 4}\n"
                          "model: %s\noptim: %s\nengine: {kind: ref, threads: 1}\nstrategy: %s\n",
@@ -40,10 +40,10 @@ static void one_agent_equals_single_bit_for_bit(void **state)
     static const char *const strategies[] = {"consensus", "{kind: consensus, order: combine-then-adapt}",
                                              "gossip", "adpsgd"};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        struct group single;
+        struct cast single;
         learn_alone(&single, "single", m);
         for (size_t s = 0; s < sizeof strategies / sizeof *strategies; s++) {
-            struct group other;
+            struct cast other;
             learn_alone(&other, strategies[s], m);
             assert_int_equal(single.size, other.size);
             assert_memory_equal(group_row(&single, 0), group_row(&other, 0), single.size * sizeof(float));
@@ -71,7 +71,7 @@ static const size_t vertices[] = {4, 9, 12, 9, 12, 9, 6, 7, 6, 8, 8, 10, 12, 12,
 enum { N_GRAPHS = sizeof graphs / sizeof *graphs };
 _Static_assert(sizeof vertices / sizeof *vertices == N_GRAPHS, "as many as graphs");
 
-static void open_mixing(struct group *g, const char *strategy, size_t graph, const char *weights, int rounds)
+static void open_mixing(struct cast *g, const char *strategy, size_t graph, const char *weights, int rounds)
 {
     char *text = text_of(TINY("%s") "agents: %zu\ntopology: {graph: \"%s\", weights: %s}\n", strategy,
                          vertices[graph], graphs[graph], weights);
@@ -84,7 +84,7 @@ static void open_mixing(struct group *g, const char *strategy, size_t graph, con
 static const char *const weights[] = {"uniform", "metropolis", "best-constant", "fastest"};
 
 /* W x, from the edges and nothing else. */
-static void multiply(const struct group *g, const double *x, double *y)
+static void multiply(const struct cast *g, const double *x, double *y)
 {
     const struct topology *t = g->run->topology;
     memcpy(y, x, t->n * sizeof *y);
@@ -110,7 +110,7 @@ static double normalise(double *x, size_t n)
 }
 
 /* The direction in which disagreement shrinks slowest, by power iteration with W^2; returns |lambda|. */
-static double slowest(const struct group *g, double *x)
+static double slowest(const struct cast *g, double *x)
 {
     double y[16], gamma = 0;
     for (size_t i = 0; i < g->n; i++)
@@ -124,7 +124,7 @@ static double slowest(const struct group *g, double *x)
     return gamma;
 }
 
-static void write_direction(struct group *g, const double *x)
+static void write_direction(struct cast *g, const double *x)
 {
     for (size_t i = 0; i < g->n; i++) {
         for (size_t j = 0; j < g->size; j++)
@@ -133,7 +133,7 @@ static void write_direction(struct group *g, const double *x)
     }
 }
 
-static double played(struct group *g)
+static double played(struct cast *g)
 {
     double *before = group_rows(g);
     group_play(g);
@@ -151,7 +151,7 @@ static void disagreement_shrinks_by_gamma_squared_a_round(void **state)
     enum { ROUNDS = 6 };
     for (size_t i = 0; i < N_GRAPHS; i++)
         for (size_t w = 0; w < 4; w++) {
-            struct group g;
+            struct cast g;
             double x[16], y[16];
             open_mixing(&g, "consensus", i, weights[w], ROUNDS);
             double gamma = slowest(&g, x), known, most = pow(gamma, 2 * ROUNDS);
@@ -174,7 +174,7 @@ static void many_rounds_are_powers_of_the_weights(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GRAPHS; i++) {
-        struct group g;
+        struct cast g;
         open_mixing(&g, "consensus", i, weights[i % 4], 5);
         double *rows = group_rows(&g), x[16], y[16];
         group_play(&g);
@@ -202,7 +202,7 @@ static void the_mean_never_moves(const char *strategy, bool shrinks)
 {
     for (size_t i = 0; i < N_GRAPHS; i++)
         for (size_t w = 0; w < 4; w++) {
-            struct group g;
+            struct cast g;
             char *text = text_of(TINY("%s") "agents: %zu\ntopology: {graph: \"%s\", weights: %s}\n%s",
                                  strategy, vertices[i], graphs[i], weights[w], (i + w) % 2 ? unequal : "");
             group_open(&g, text, 7);
@@ -248,7 +248,7 @@ static void the_mean_never_moves_where_agents_mix_unequally_often(void **state)
 {
     (void)state;
     for (int slow = 0; slow < 2; slow++) {
-        struct group g;
+        struct cast g;
         char *text = text_of(TINY("{kind: consensus, mix_every: [1, 2, 3, 1], learn_every: [1, 1, 2, 4]}") //
                              "agents: 4\ntopology: complete:4\n%s",
                              slow ? unequal : "");
@@ -263,7 +263,7 @@ static void the_mean_never_moves_where_agents_mix_unequally_often(void **state)
 
 /* ---- counts ---- */
 
-static void must_count(struct group *g, uint64_t messages)
+static void must_count(struct cast *g, uint64_t messages)
 {
     group_play(g);
     struct link_counts c = group_counts(g);
@@ -277,7 +277,7 @@ static void consensus_sends_a_row_to_each_neighbour_in_each_mixing_round(void **
 {
     (void)state;
     for (size_t i = 0; i < N_GRAPHS; i++) {
-        struct group g;
+        struct cast g;
         open_mixing(&g, "consensus", i, "metropolis", 6);
         for (size_t a = 0; a < g.n; a++)
             assert_int_equal(local_counts(g.world, a).messages, 0);
@@ -293,7 +293,7 @@ static void consensus_sends_a_row_to_each_neighbour_in_each_mixing_round(void **
 static void every_agent_of_consensus_sends_as_its_degree_says(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     open_mixing(&g, "consensus", 7, "metropolis", 6); /* star:7 */
     group_play(&g);
     assert_int_equal(local_counts(g.world, 0).messages, 6 * 6);
@@ -306,7 +306,7 @@ static void gossip_sends_two_rows_for_each_pair(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GRAPHS; i++) {
-        struct group g;
+        struct cast g;
         open_mixing(&g, "{kind: gossip, pairs: 5}", i, "metropolis", 6);
         must_count(&g, 2 * 5 * 6);
         open_mixing(&g, "{kind: gossip, every: 4}", i, "metropolis", 6);
@@ -319,7 +319,7 @@ static void adpsgd_sends_two_rows_for_each_averaging(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GRAPHS; i++) {
-        struct group g;
+        struct cast g;
         open_mixing(&g, "adpsgd", i, "metropolis", 6);
         must_count(&g, 2 * 6 * vertices[i]);
         open_mixing(&g, "{kind: adpsgd, every: 3}", i, "metropolis", 6);
@@ -341,7 +341,7 @@ static void statistics_and_momentum_travel_only_when_asked_for(void **state)
         {"{kind: adpsgd, mix_statistics: true, mix_momentum: true}", true, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct group g;
+        struct cast g;
         char *text = text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 4}\n"
                              "model: [{linear: {out: 6}}, batchnorm, relu, {linear: {out: 3}}]\n"
                              "optim: {kind: sgd, lr: 0.05, momentum: 0.9}\nengine: {kind: ref, threads: 1}\n"

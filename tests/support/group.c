@@ -51,7 +51,7 @@ static fault nothing_more(void *ctx)
 
 static void write_note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
 {
-    struct group *g = ctx;
+    struct cast *g = ctx;
     char *longer = text_of("%s%.6f %zu %s: %s\n", g->notes ? g->notes : "", now_s, agent, kind, text);
     free(g->notes);
     g->notes = longer;
@@ -69,10 +69,10 @@ static fault parse(const char *text, int rounds, unsigned seed, struct experimen
     return f;
 }
 
-fault group_try(struct group *g, const char *text, int rounds, unsigned seed)
+fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
 {
     struct experiment *e = NULL;
-    *g = (struct group){0};
+    *g = (struct cast){0};
     if (omp_set_num_threads)
         omp_set_num_threads(1);
     TRY(parse(text, rounds, seed, &e));
@@ -90,29 +90,29 @@ fault group_try(struct group *g, const char *text, int rounds, unsigned seed)
     return OK;
 }
 
-void group_open(struct group *g, const char *text, int rounds)
+void group_open(struct cast *g, const char *text, int rounds)
 {
     must(group_try(g, text, rounds, 1));
 }
 
-void group_close(struct group *g)
+void group_close(struct cast *g)
 {
     session_close(g->run);
     free(g->notes);
     free(g->rows);
 }
 
-fault group_go(struct group *g)
+fault group_go(struct cast *g)
 {
     return local_play(g->world);
 }
 
-void group_play(struct group *g)
+void group_play(struct cast *g)
 {
     must(group_go(g));
 }
 
-const float *group_row(struct group *g, size_t agent)
+const float *group_row(struct cast *g, size_t agent)
 {
     float *row = g->rows + agent * g->size;
     must(local_settle(g->world));
@@ -120,12 +120,12 @@ const float *group_row(struct group *g, size_t agent)
     return row;
 }
 
-void group_write(struct group *g, size_t agent, const float *floats)
+void group_write(struct cast *g, size_t agent, const float *floats)
 {
     must(g->run->engine->ops->write(g->run->engine, ROW_PARAMS, agent, floats));
 }
 
-double *group_rows(struct group *g)
+double *group_rows(struct cast *g)
 {
     double *rows = calloc(g->n * g->size, sizeof *rows);
     assert_non_null(rows);
@@ -137,7 +137,7 @@ double *group_rows(struct group *g)
     return rows;
 }
 
-void group_scatter(struct group *g, uint64_t seed)
+void group_scatter(struct cast *g, uint64_t seed)
 {
     struct rng r = rng_stream(seed, 0, RNG_TEST, 1);
     double *x = calloc(g->n * g->size, sizeof *x);
@@ -172,20 +172,20 @@ static fault idle_step(struct link *l, size_t first, size_t end, double lr, uint
     return OK;
 }
 
-void group_keep_from_learning(struct group *g)
+void group_keep_from_learning(struct cast *g)
 {
     g->ops.learn = idle_lesson;
     g->ops.update = idle_step;
 }
 
-void group_run_instead(struct group *g, strategy_run *program)
+void group_run_instead(struct cast *g, strategy_run *program)
 {
     g->row.run = program;
     g->kind = (struct kind){.name = "test", .row = &g->row};
     g->run->experiment->strategy.kind = &g->kind;
 }
 
-struct group *group_of_agent(const struct agent *a)
+struct cast *group_of_agent(const struct agent *a)
 {
     return ((const struct actor *)a->link)->world->watcher.ctx;
 }
@@ -223,7 +223,7 @@ double furthest_mean(const double *rows, const double *others, size_t n, size_t 
     return most;
 }
 
-struct link_counts group_counts(const struct group *g)
+struct link_counts group_counts(const struct cast *g)
 {
     struct link_counts sum = {0};
     for (size_t i = 0; i < g->run->stage.n_members; i++) {
@@ -238,7 +238,7 @@ struct link_counts group_counts(const struct group *g)
     return sum;
 }
 
-bool group_noted(const struct group *g, const char *words)
+bool group_noted(const struct cast *g, const char *words)
 {
     return g->notes && strstr(g->notes, words);
 }

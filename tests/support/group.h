@@ -1,6 +1,6 @@
 /* group.h - a group of agents for tests: an experiment as text, opened as a run is, played without a folder.
  *
- *   struct group g;
+ *   struct cast g;
  *   group_open(&g, TINY("gossip") "agents: 4\ntopology: cycle:4\n");
  *   group_scatter(&g, 7);
  *   group_keep_from_learning(&g);
@@ -25,7 +25,7 @@
     "engine: {kind: ref, threads: 1}\n"                                                                      \
     "strategy: " strategy "\n"
 
-struct group {
+struct cast {
     struct veche_run *run;
     struct local *world; /* of the run */
     size_t n, size;      /* agents; parameters of each */
@@ -39,34 +39,34 @@ struct group {
 };
 
 /* `train:` is added: rounds of all agents, nothing evaluated, nothing saved. */
-fault group_try(struct group *g, const char *text, int rounds, unsigned seed);
-void group_open(struct group *g, const char *text, int rounds);
-void group_close(struct group *g);
+fault group_try(struct cast *g, const char *text, int rounds, unsigned seed);
+void group_open(struct cast *g, const char *text, int rounds);
+void group_close(struct cast *g);
 
-fault group_go(struct group *g);
-void group_play(struct group *g);
+fault group_go(struct cast *g);
+void group_play(struct cast *g);
 
 /* Every agent's parameters become random numbers with mean zero over the agents. */
-void group_scatter(struct group *g, uint64_t seed);
+void group_scatter(struct cast *g, uint64_t seed);
 /* Lessons take their time and steps are counted, but no parameter changes by them. */
-void group_keep_from_learning(struct group *g);
+void group_keep_from_learning(struct cast *g);
 
 /* Every agent runs this instead of its strategy. */
-void group_run_instead(struct group *g, strategy_run *program);
+void group_run_instead(struct cast *g, strategy_run *program);
 /* The group an agent is of. */
-struct group *group_of_agent(const struct agent *a);
+struct cast *group_of_agent(const struct agent *a);
 
 /* As they are now. Valid until the next call for the same agent. */
-const float *group_row(struct group *g, size_t agent);
-void group_write(struct group *g, size_t agent, const float *floats);
+const float *group_row(struct cast *g, size_t agent);
+void group_write(struct cast *g, size_t agent, const float *floats);
 /* The parameters of all agents, [n x size]; the caller frees. */
-double *group_rows(struct group *g);
+double *group_rows(struct cast *g);
 /* The sum of the squared distances from the mean over the agents. */
 double disagreement_of(const double *rows, size_t n, size_t size);
 double furthest_mean(const double *rows, const double *others, size_t n, size_t size);
 
-struct link_counts group_counts(const struct group *g); /* of all agents together */
-bool group_noted(const struct group *g, const char *words);
+struct link_counts group_counts(const struct cast *g); /* of all agents together */
+bool group_noted(const struct cast *g, const char *words);
 
 void must(fault f);
 /* The fault is there and says this; drops it. */

@@ -30,7 +30,7 @@ struct books {
 
 static struct books *books_of(const struct link *l)
 {
-    struct group *g = ((const struct actor *)l)->world->watcher.ctx;
+    struct cast *g = ((const struct actor *)l)->world->watcher.ctx;
     return g->ctx;
 }
 
@@ -104,7 +104,7 @@ static fault kept_adopt(struct link *l, size_t peer)
     return waited(l, since, f);
 }
 
-static void keep_books(struct group *g, struct books *b)
+static void keep_books(struct cast *g, struct books *b)
 {
     g->ctx = b;
     b->patience_s = g->run->experiment->network.patience_s;
@@ -223,7 +223,7 @@ struct remains {
     bool held[N_ROWS][256];
 };
 
-static void count_message(struct remains *r, const struct group *g, const struct message *m)
+static void count_message(struct remains *r, const struct cast *g, const struct message *m)
 {
     r->messages++;
     for (size_t i = 0; i < m->n_rows; i++) {
@@ -236,7 +236,7 @@ static void count_message(struct remains *r, const struct group *g, const struct
     }
 }
 
-static struct remains remains_of(const struct group *g)
+static struct remains remains_of(const struct cast *g)
 {
     struct remains r = {0};
     for (size_t i = 0; i < g->n; i++)
@@ -251,7 +251,7 @@ static struct remains remains_of(const struct group *g)
     return r;
 }
 
-static void no_message_was_lost_or_doubled(const struct group *g, const struct books *b)
+static void no_message_was_lost_or_doubled(const struct cast *g, const struct books *b)
 {
     struct link_counts sum = group_counts(g);
     struct remains r = remains_of(g);
@@ -264,7 +264,7 @@ static void no_message_was_lost_or_doubled(const struct group *g, const struct b
                 assert_true(b->received[from][to][tag] <= b->sent[from][to][tag]);
 }
 
-static void every_life_ended_in_a_stated_way(const struct group *g)
+static void every_life_ended_in_a_stated_way(const struct cast *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         const struct actor *a = &g->world->actors[i];
@@ -274,7 +274,7 @@ static void every_life_ended_in_a_stated_way(const struct group *g)
     }
 }
 
-static void staleness_is_as_measured(const struct group *g, const struct books *b)
+static void staleness_is_as_measured(const struct cast *g, const struct books *b)
 {
     for (size_t i = 0; i < g->n; i++) {
         const struct staleness *s = &g->run->agents[i].staleness;
@@ -289,7 +289,7 @@ struct history { /* over all worlds: that the chaos was one */
     uint64_t down, stale, lost, unread, late, all_down, without, partner, back;
 };
 
-static void judge(struct group *g, const struct books *b, fault f, struct history *h)
+static void judge(struct cast *g, const struct books *b, fault f, struct history *h)
 {
     if (f) {
         assert_int_equal(fault_kind_of(f), FAULT_PEER);
@@ -318,7 +318,7 @@ static void a_thousand_worlds_of_trouble_come_to_an_orderly_end(void **state)
     for (unsigned seed = 0; seed < WORLDS; seed++) {
         struct rng r = rng_stream(seed, 0, RNG_TEST, 5);
         char *text = *state = random_world(&r);
-        struct group g;
+        struct cast g;
         struct books b = {0};
         must(group_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
         keep_books(&g, &b);

@@ -12,21 +12,21 @@
 
 #define ROW_IN_1MS "bandwidth_mbps: 1.088"
 
-static void must_end_at(struct group *g, double ms)
+static void must_end_at(struct cast *g, double ms)
 {
     double is = 1e3 * local_now_s(g->world);
     if (fabs(is - ms) > 1e-9)
         fail_msg("the end is at %.9g ms and not at %.9g ms", is, ms);
 }
 
-static void must_wait(const struct group *g, size_t agent, double ms)
+static void must_wait(const struct cast *g, size_t agent, double ms)
 {
     double is = 1e3 * local_counts(g->world, agent).waiting_s;
     if (fabs(is - ms) > 1e-9)
         fail_msg("agent %zu waited %.9g ms and not %.9g ms", agent, is, ms);
 }
 
-static void play_for(struct group *g, const char *text, int rounds, double ms)
+static void play_for(struct cast *g, const char *text, int rounds, double ms)
 {
     group_open(g, text, rounds);
     group_play(g);
@@ -38,7 +38,7 @@ static void play_for(struct group *g, const char *text, int rounds, double ms)
 static void lessons_alone_take_their_time(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     play_for(&g, TINY("single"), 7, 7);
     group_close(&g);
     play_for(&g, TINY("single") "machines: {rate: 250, speed: 2}\n", 7, 7 * 2);
@@ -51,7 +51,7 @@ static void lessons_alone_take_their_time(void **state)
 static void two_agents_over_one_link(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* a round: 1 to learn, 1 to send, 3 under way */
     play_for(&g, PAIR("consensus") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 4, 4 * 5);
     must_wait(&g, 0, 4 * 4);
@@ -77,7 +77,7 @@ static void two_agents_over_one_link(void **state)
 static void a_slow_machine_keeps_the_other_waiting(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* agent 0 learns    0-1        6-7     10-11        its rows arrive 3,  9, 13
      * agent 1 learns    0---4   4---8   9---13          its rows arrive 6, 10, 15 */
     play_for(&g, PAIR("consensus") "machines: {speed: [1, 0.25]}\nnetwork: {latency_ms: 2}\n", 3, 15);
@@ -89,7 +89,7 @@ static void a_slow_machine_keeps_the_other_waiting(void **state)
 static void fixed_stragglers_are_late_in_every_lesson(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     play_for(&g, PAIR("consensus") "machines: {stragglers: {kind: fixed, agents: [1], factor: 7}}\n", 3, 21);
     must_wait(&g, 0, 3 * 6);
     group_close(&g);
@@ -98,7 +98,7 @@ static void fixed_stragglers_are_late_in_every_lesson(void **state)
 static void who_learns_more_rarely_is_waited_for_more_rarely(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* agent 1 takes 4 ms a lesson, in rounds 0, 4 and 8 of 10: nobody waits in the other seven */
     play_for(&g, PAIR("{kind: consensus, learn_every: [1, 4]}") "machines: {speed: [1, 0.25]}\n", 10,
              3 * 4 + 7 * 1);
@@ -114,7 +114,7 @@ static void who_learns_more_rarely_is_waited_for_more_rarely(void **state)
 static void a_star_of_eight_queues_at_one_card(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     const char *text =
         TINY("consensus") "agents: 9\ntopology: star:9\nnetwork: {latency_ms: 2, " ROW_IN_1MS "}\n";
     /* all learn until 1; eight rows go one after the other through the hub's card, each way at once: the last
@@ -135,7 +135,7 @@ static void a_star_of_eight_queues_at_one_card(void **state)
 static void a_card_serves_one_transfer_at_a_time_in_each_direction(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* complete:3, all send to both others at 1. Cards in order of asking: 0->1 [1,2], 0->2 [2,3], 1->0 [1,2],
      * 1->2 [3,4] (2's card takes in until 3), 2->0 [2,3], 2->1 [3,4]: the last is there at 4 */
     play_for(&g, TINY("consensus") "agents: 3\ntopology: complete:3\nnetwork: {" ROW_IN_1MS "}\n", 1, 4);
@@ -148,7 +148,7 @@ static void a_card_serves_one_transfer_at_a_time_in_each_direction(void **state)
 static void every_link_has_its_own_wire(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     play_for(&g,
              TINY("consensus") "agents: 3\ntopology: path:3\nnetwork: {latency_ms: 1, links: "
                                "[{between: [2, 1], latency_ms: 7}]}\n",
@@ -162,7 +162,7 @@ static void every_link_has_its_own_wire(void **state)
 static void sites_are_near_within_and_far_across(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     play_for(
         &g,
         TINY("consensus") "agents: 4\ntopology: path:4\nnetwork: {latency_ms: 1, sites: [[0, 1], [2, 3]], "
@@ -178,7 +178,7 @@ static void sites_are_near_within_and_far_across(void **state)
 static void a_partition_is_known_at_once_and_costs_no_patience(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* from 2.5 on nothing passes between 1 and 2 of the path: the rest goes on by itself, 2 ms a round */
     play_for(&g,
              TINY("consensus") "agents: 4\ntopology: path:4\nnetwork: {latency_ms: 1, patience_s: 5}\n"
@@ -200,7 +200,7 @@ static void a_partition_is_known_at_once_and_costs_no_patience(void **state)
 static void a_healed_partition_mixes_again_from_the_next_round(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* cut from 0.5 to 2.2: rounds 0 and 1 end at 1 and 2 unmixed, round 2 had begun when the link was mended;
      * round 3 is mixed */
     play_for(
@@ -215,7 +215,7 @@ static void a_healed_partition_mixes_again_from_the_next_round(void **state)
 static void a_silent_machine_costs_patience_and_no_more(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* agent 1 takes 100 ms a lesson, patience is 10: agent 0 does three rounds of 11 and is done */
     group_open(&g,
                PAIR("consensus") "machines: {speed: [1, 0.01]}\nnetwork: {patience_s: 0.01, latency_ms: 1}\n",
@@ -232,7 +232,7 @@ static void a_silent_machine_costs_patience_and_no_more(void **state)
 static void adpsgd_waits_for_its_wires_only(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     /* both learn until 1 and ask for the other: 0->1 and 1->0 for agent 0 in [1,2], the same for agent 1 in
      * [2,3]; agent 0 goes on at 2, agent 1 at 3. Agent 0: lesson to 3, wires [3,4]; agent 1: lesson to 4,
      * wires [4,5]. */
@@ -246,7 +246,7 @@ static void adpsgd_waits_for_its_wires_only(void **state)
 
 static double time_of(const char *strategy, const char *graph, int slow, int rounds)
 {
-    struct group g;
+    struct cast g;
     char *text = text_of("data: {set: blobs, batch: 1}\nmodel: logistic\noptim: {kind: sgd, lr: 0.1}\n"
                          "engine: null\nstrategy: %s\nagents: 16\n"
                          "topology: {graph: \"%s\", weights: metropolis}\n"

@@ -10,7 +10,7 @@
 
 #define STAR(network) TINY("consensus") "agents: 5\ntopology: star:5\n" network
 
-static void must_have_all_spare_rows_back(const struct group *g)
+static void must_have_all_spare_rows_back(const struct cast *g)
 {
     for (int row = 0; row < N_ROWS; row++)
         assert_int_equal(g->world->n_free_rows[row], g->run->engine->setup.n_spare - 1);
@@ -46,7 +46,7 @@ static fault send_while_learning(struct agent *a)
     return take_over(a);
 }
 
-static void send_and_learn(struct group *g, const char *text, int steps, int delay)
+static void send_and_learn(struct cast *g, const char *text, int steps, int delay)
 {
     int numbers[2] = {steps, delay};
     group_open(g, text, 1);
@@ -70,14 +70,14 @@ static void a_row_arrives_as_it_was_when_it_was_sent(void **state)
     };
     float known[5][64] = {{0}};
     for (int i = 1; i < 5; i++) { /* what agent 0 is after i steps */
-        struct group g;
+        struct cast g;
         send_and_learn(&g, cases[0].text, i, 0);
         memcpy(known[i], group_row(&g, 0), g.size * sizeof(float));
         assert_true(i == 1 || memcmp(known[i], known[i - 1], g.size * sizeof(float)));
         group_close(&g);
     }
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct group g;
+        struct cast g;
         send_and_learn(&g, cases[c].text, 8, cases[c].delay);
         for (int i = 1; i < 5; i++)
             assert_memory_equal(group_row(&g, (size_t)i), known[i], g.size * sizeof(float));
@@ -88,7 +88,7 @@ static void a_row_arrives_as_it_was_when_it_was_sent(void **state)
 /* One row to many, and only then written: one copy serves them all. */
 static fault send_to_all_then_write(struct agent *a)
 {
-    struct group *g = group_of_agent(a);
+    struct cast *g = group_of_agent(a);
     const struct link_ops *ops = a->link->ops;
     if (a->index) {
         TRY(ops->sleep(a->link, 5e-3));
@@ -107,7 +107,7 @@ static fault send_to_all_then_write(struct agent *a)
 static void one_copy_serves_all_who_were_sent_the_same(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     float sent[64];
     group_open(&g, STAR(""), 1);
     memcpy(sent, group_row(&g, 0), g.size * sizeof(float));
@@ -147,7 +147,7 @@ static void what_nobody_reads_is_given_up_oldest_first(void **state)
     (void)state;
     static const char *const texts[] = {STAR(""), STAR("network: {latency_ms: 100, patience_s: 1}\n")};
     for (size_t i = 0; i < 2; i++) {
-        struct group g;
+        struct cast g;
         group_open(&g, texts[i], 1);
         group_run_instead(&g, send_more_than_is_read);
         group_play(&g);
@@ -188,7 +188,7 @@ static fault exchange_bytes(struct agent *a)
 static void bytes_are_received_by_sender_and_tag_in_their_order(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     int seen[8] = {0};
     static const int expected[] = {21, 20, 42, 32, 22, 12};
     group_open(&g, STAR(""), 1);
@@ -213,7 +213,7 @@ static fault send_too_few(struct agent *a)
 static void bytes_of_another_number_are_a_fault(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     group_open(&g, STAR(""), 1);
     group_run_instead(&g, send_too_few);
     must_fail(group_go(&g), "agent 1 sent 4 bytes where agent 0 expects 8");
@@ -241,7 +241,7 @@ static fault wait_for_silence(struct agent *a)
 static void a_wait_for_a_silent_peer_ends_with_patience(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     double waited = 0;
     group_open(&g, STAR("network: {patience_s: 0.25}\n"), 1);
     g.ctx = &waited;
@@ -268,7 +268,7 @@ static fault receive_late(struct agent *a)
 static void a_message_that_comes_after_patience_is_not_lost(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     group_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
     group_run_instead(&g, receive_late);
     group_play(&g);
@@ -296,7 +296,7 @@ static fault average_in_vain(struct agent *a)
 static void an_average_ends_with_patience_too(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     group_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
     group_scatter(&g, 1);
     float before[64];
@@ -311,7 +311,7 @@ static void an_average_ends_with_patience_too(void **state)
 
 static void think_big(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
 {
-    struct group *g = ctx;
+    struct cast *g = ctx;
     volatile char paper[1 << 20]; /* more than an agent's stack */
     for (size_t i = 0; i < sizeof paper; i += 512)
         paper[i] = 1;
@@ -335,7 +335,7 @@ static fault say_something(struct agent *a)
 static void notes_are_told_on_a_stack_of_the_callers_own(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     group_open(&g, STAR(""), 1);
     group_run_instead(&g, say_something);
     g.world->watcher.note = think_big;

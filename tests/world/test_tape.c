@@ -112,7 +112,7 @@ static fault answered(void *ctx, size_t agent, uint64_t lesson, double loss, siz
     return OK;
 }
 
-static void open_group(struct group *g)
+static void open_group(struct cast *g)
 {
     group_open(g,
                "data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 2}\n"
@@ -123,12 +123,12 @@ static void open_group(struct group *g)
     group_scatter(g, 3);
 }
 
-static struct school school_of(const struct group *g)
+static struct school school_of(const struct cast *g)
 {
     return (struct school){.n_samples = g->run->dataset->train.n, .batch = g->run->engine->setup.batch};
 }
 
-static void learn_at_once(struct group *g, struct school *s, size_t agent, uint64_t lesson)
+static void learn_at_once(struct cast *g, struct school *s, size_t agent, uint64_t lesson)
 {
     struct pick picks[8];
     struct lesson l = {.replica = agent, .picks = picks};
@@ -137,7 +137,7 @@ static void learn_at_once(struct group *g, struct school *s, size_t agent, uint6
     must(answered(s, agent, lesson, l.loss, l.hits));
 }
 
-static void must_have_equal_rows(struct group *a, struct group *b)
+static void must_have_equal_rows(struct cast *a, struct cast *b)
 {
     const struct engine_setup *s = &a->run->engine->setup;
     float x[256], y[256];
@@ -153,7 +153,7 @@ static void must_have_equal_rows(struct group *a, struct group *b)
 }
 
 /* A random entry, written on the tape and done at once in the other group. */
-static void random_entry(struct rng *r, struct tape *t, struct group *plain, struct school *s,
+static void random_entry(struct rng *r, struct tape *t, struct cast *plain, struct school *s,
                          uint64_t *lessons, uint64_t *steps)
 {
     static const enum row equally_long[] = {ROW_PARAMS, ROW_GRADS, ROW_SLOT0, ROW_SLOT1};
@@ -198,7 +198,7 @@ static void a_tape_gives_the_bits_of_one_by_one(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct group taped, plain;
+        struct cast taped, plain;
         struct calls calls;
         uint64_t lessons[AGENTS] = {0}, steps[AGENTS] = {0};
         struct rng r = rng_stream(seed, 0, RNG_TEST, 4);
@@ -227,7 +227,7 @@ static void a_tape_gives_the_bits_of_one_by_one(void **state)
 static void lessons_of_all_agents_are_one_call_however_they_were_asked_for(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     struct calls calls;
     open_group(&g);
     struct school s = school_of(&g);
@@ -255,7 +255,7 @@ static void lessons_of_all_agents_are_one_call_however_they_were_asked_for(void 
 static void a_world_batches_the_lessons_of_a_round(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     struct calls calls;
     group_open(&g, TINY("consensus") "agents: 12\ntopology: torus:3x4\n", 10);
     watch_calls(g.run->engine, &calls);
@@ -272,7 +272,7 @@ static void a_world_batches_the_lessons_of_a_round(void **state)
 static void a_silent_tape_computes_nothing(void **state)
 {
     (void)state;
-    struct group g;
+    struct cast g;
     struct calls calls;
     open_group(&g);
     struct school s = school_of(&g);
