@@ -1,12 +1,11 @@
 /* engine.h - where numbers are computed: a planned graph and lessons in, gradients and losses out.
  *
- * An engine holds `n_replicas` copies of one network, each a row of several matrices: parameters and
- * gradients [replicas x graph->size], running statistics [replicas x graph->stats_size], the optimiser's
- * slots, and what a strategy keeps. It does not know who the agents are: a lesson names a replica. Lessons
- * handed over together run side by side.
+ * An engine holds `n_replicas` copies of one network, each a row of several matrices: parameters and gradients
+ * [replicas x graph->size], running statistics [replicas x graph->stats_size], the optimiser's slots, and what a
+ * strategy keeps. It does not
+ * know who the agents are: a lesson names a replica. Lessons handed over together run side by side.
  *
- * The same lesson on the same row gives the same bits, whatever else runs beside it and on however many
- * threads.
+ * The same lesson on the same row gives the same bits, whatever else runs beside it and on however many threads.
  */
 #ifndef VECHE_ENGINE_ENGINE_H
 #define VECHE_ENGINE_ENGINE_H
@@ -26,9 +25,9 @@ struct engine_setup {
     size_t n_replicas;
     size_t n_spare; /* more rows of everything after the replicas': room for copies under way */
     size_t n_keep;  /* spans as long as the parameters that a strategy keeps: 0, 1 or 2 */
-    size_t batch;   /* picks in every lesson */
+    size_t batch; /* picks in every lesson */
     enum precision precision;
-    int threads;                        /* 0: one for each core */
+    int threads; /* 0: one for each core */
     const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
 };
 
@@ -36,13 +35,13 @@ struct engine_setup {
 struct lesson {
     size_t replica;
     const struct pick *picks; /* setup.batch of them, from the training samples                  */
-    uint64_t seed; /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
-    double loss;   /* out: mean over the batch                                        */
-    size_t hits;   /* out: samples whose largest output is the label                  */
+    uint64_t seed;            /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
+    double loss;              /* out: mean over the batch                                        */
+    size_t hits;              /* out: samples whose largest output is the label                  */
 };
 
-/* One replica (or spare row, for parameters that nobody owns) is examined on samples [first, first + n) of
- * the test set (or the training set), statistics as they stand, nothing dropped, nothing changed. */
+/* One replica (or spare row, for parameters that nobody owns) is examined on samples [first, first + n) of the test set (or the training set), statistics as they
+ * stand, nothing dropped, nothing changed. */
 struct exam {
     size_t replica;
     bool on_train;
@@ -64,10 +63,10 @@ struct update {
 
 enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, ROW_KEEP0, ROW_KEEP1, N_ROWS };
 
-/* The floats [first, end) of one row become a weighted sum: into = sum of weights[i] * from[i], element by
- * element and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows, of this
- * matrix or of those that `from_rows` names, as long as rows are equally long. No blend of a call may read or
- * write a row that another one writes; a blend may read the rows it writes. */
+/* The floats [first, end) of one row become a weighted sum: into = sum of weights[i] * from[i], element by element
+ * and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows, of this matrix or of those
+ * that `from_rows` names, as long as rows are equally long. No blend of a call may read or write a row that another
+ * one writes; a blend may read the rows it writes. */
 #define NO_ROW ((size_t)-1)
 struct blend {
     enum row row;
@@ -88,16 +87,15 @@ struct engine { /* the part all engines share; each embeds it first */
 struct engine_ops {
     const char *name; /* as written after `engine:` */
 
-    /* May take seconds (kernels are chosen and compiled). FAULT_ENGINE where the graph, precision or machine
-     * is beyond this engine. */
+    /* May take seconds (kernels are chosen and compiled). FAULT_ENGINE where the graph, precision or machine is
+     * beyond this engine. */
     fault (*open)(const struct engine_setup *setup, struct engine **out);
     void (*close)(struct engine *e);
-    /* Whether this machine has what the engine needs; FAULT_ENGINE says what is missing. Optional: any
-     * machine does. */
+    /* Whether this machine has what the engine needs; FAULT_ENGINE says what is missing. Optional: any machine does. */
     fault (*usable)(void);
 
-    /* Each blocks until all are done. Replicas of one call are all different. Nothing is allocated. A fault
-     * leaves losses and gradients undefined, parameters untouched. */
+    /* Each blocks until all are done. Replicas of one call are all different. Nothing is allocated. A fault leaves
+     * losses and gradients undefined, parameters untouched. */
     fault (*learn)(struct engine *e, struct lesson *lessons, size_t n);
     fault (*examine)(struct engine *e, struct exam *exams, size_t n);
     fault (*update)(struct engine *e, const struct update *updates, size_t n);
@@ -126,8 +124,8 @@ size_t row_size(const struct engine_setup *setup, enum row row);
 fault engine_usable(const struct kind *kind);
 /* The engine a row names, resolving `auto`. */
 fault engine_choose(const struct kind *kind, const struct engine_ops **out);
-/* Opens the engine an experiment's engine section names. `auto` passes over an engine whose device is not up
- * to it (full, say) and notes why in `aside`. */
+/* Opens the engine an experiment's engine section names. `auto` passes over an engine whose device is not up to it
+ * (full, say) and notes why in `aside`. */
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
 /* The engine's own line, and what `aside` adds to it. */
 void engine_describe(const struct engine *e, char *text, size_t n);

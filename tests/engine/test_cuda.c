@@ -615,7 +615,8 @@ static void a_lesson_gives_the_same_bits_alone_and_beside_others(void **state)
     graph_free(g);
 }
 
-int main(void)
+/* An argument is a pattern: only the tests whose names match it are run. */
+int main(int argc, char **argv)
 {
     fault f = engine_cuda.usable();
     if (f) {
@@ -637,5 +638,7 @@ int main(void)
         cmocka_unit_test(the_same_seed_gives_the_same_bits),
         cmocka_unit_test(a_lesson_gives_the_same_bits_alone_and_beside_others),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
