@@ -76,6 +76,7 @@ struct gather_call {
     struct input inputs[2];        /* by the seat's source */
     struct dims in;
     uint32_t batch;
+    uint32_t filled; /* channels of x: those after the samples' own are zeros */
     struct numbers x;
     uint16_t *labels; /* [seat][batch] */
 };

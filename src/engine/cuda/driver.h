@@ -27,6 +27,7 @@
     X(cuModuleLoadData)                                                                                      \
     X(cuModuleUnload)                                                                                        \
     X(cuModuleGetFunction)                                                                                   \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                           \
     X(cuFuncSetAttribute)                                                                                    \
     X(cuMemAlloc)                                                                                            \
     X(cuMemFree)                                                                                             \

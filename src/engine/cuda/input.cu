@@ -25,15 +25,16 @@ static __device__ struct seat_pick pick_of(const struct gather_call *g, const st
 /* A thread makes all channels of a pixel. */
 extern "C" __global__ void gather(struct gather_call g)
 {
-    struct numbers x = at_seat(g.x, g.in, g.batch);
+    struct dims filled = {g.filled, g.in.h, g.in.w};
+    struct numbers x = at_seat(g.x, filled, g.batch);
     struct seat seat = g.seats[blockIdx.z];
     const struct input *from = &g.inputs[seat.source];
     size_t pixels = (size_t)g.in.h * g.in.w;
     for (size_t i = my_first(); i < g.batch * pixels; i += my_step()) {
         uint32_t n = i / pixels, at = i % pixels;
         struct seat_pick p = pick_of(&g, &seat, n);
-        for (uint32_t c = 0; c < g.in.c; c++)
-            put(x, i * g.in.c + c, pixel(&g, from, p, c, at / g.in.w, at % g.in.w));
+        for (uint32_t c = 0; c < g.filled; c++)
+            put(x, i * g.filled + c, c >= g.in.c ? 0 : pixel(&g, from, p, c, at / g.in.w, at % g.in.w));
         if (at == 0)
             g.labels[blockIdx.z * (size_t)g.batch + n] = from->labels[p.sample];
     }

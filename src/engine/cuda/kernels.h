@@ -12,7 +12,11 @@
     X(losses)                                                                                                \
     X(norm)                                                                                                  \
     X(weights)                                                                                               \
-    X(rows)
+    X(rows)                                                                                                  \
+    X(fused)                                                                                                 \
+    X(conv3_forward)                                                                                         \
+    X(conv3_input)                                                                                           \
+    X(conv3_weight)
 
 #define CUDA_KERNELS(X)                                                                                      \
     X(input, gather)                                                                                         \
@@ -66,7 +70,34 @@
     X(rows, step_rmsprop_momentum)                                                                           \
     X(rows, step_adam)                                                                                       \
     X(rows, blend_rows)                                                                                      \
-    X(rows, fill_floats)
+    X(rows, fill_floats)                                                                                     \
+    X(fused, prepare_weights)                                                                                \
+    X(fused, sum_stretches)                                                                                  \
+    X(fused, fused_add)                                                                                      \
+    X(fused, fused_globalpool_backward)                                                                      \
+    X(fused, fused_maxpool_forward)                                                                          \
+    X(fused, fused_maxpool_backward)                                                                         \
+    X(fused, exam_norm)                                                                                      \
+    X(conv3_forward, conv3_forward_16_16_32_1_1)                                                             \
+    X(conv3_forward, conv3_forward_16_32_32_2_1)                                                             \
+    X(conv3_forward, conv3_forward_32_32_16_1_1)                                                             \
+    X(conv3_forward, conv3_forward_32_64_16_2_1)                                                             \
+    X(conv3_forward, conv3_forward_64_64_8_1_1)                                                              \
+    X(conv3_forward, conv3_forward_16_32_28_1_1)                                                             \
+    X(conv3_forward, conv3_forward_32_64_14_1_0)                                                             \
+    X(conv3_input, conv3_input_16_16_32_1_1)                                                                 \
+    X(conv3_input, conv3_input_16_32_32_2_1)                                                                 \
+    X(conv3_input, conv3_input_32_32_16_1_1)                                                                 \
+    X(conv3_input, conv3_input_32_64_16_2_1)                                                                 \
+    X(conv3_input, conv3_input_64_64_8_1_1)                                                                  \
+    X(conv3_input, conv3_input_32_64_14_1_0)                                                                 \
+    X(conv3_weight, conv3_weight_16_16_32_1_1)                                                               \
+    X(conv3_weight, conv3_weight_16_32_32_2_1)                                                               \
+    X(conv3_weight, conv3_weight_32_32_16_1_1)                                                               \
+    X(conv3_weight, conv3_weight_32_64_16_2_1)                                                               \
+    X(conv3_weight, conv3_weight_64_64_8_1_1)                                                                \
+    X(conv3_weight, conv3_weight_16_32_28_1_1)                                                               \
+    X(conv3_weight, conv3_weight_32_64_14_1_0)
 
 enum cuda_module {
 #define MODULE_ENUM(module) MODULE_##module,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "engine/cuda/fused.h"
+
 enum { ALIGN = 256 };
 
 static size_t tensor_bytes(const struct pass *p, int tensor)
@@ -11,11 +13,17 @@ static size_t tensor_bytes(const struct pass *p, int tensor)
     return p->n_seats * p->batch * n * (pass_is_half(p, tensor) ? 2 : 4);
 }
 
-/* Takes the next stretch of the memory after what is placed already. */
-static size_t take(struct pass *p, size_t n_bytes)
+size_t pass_take(struct pass *p, size_t n_bytes)
 {
     size_t at = round_up(p->n_bytes, ALIGN);
     p->n_bytes = at + n_bytes;
+    return at;
+}
+
+size_t pass_take_table(struct pass *p, size_t n_bytes)
+{
+    size_t at = round_up(p->n_table_bytes, ALIGN);
+    p->n_table_bytes = at + n_bytes;
     return at;
 }
 
@@ -28,15 +36,15 @@ static void place_the_rest(struct pass *p)
         const struct op *op = &g->ops[i];
         size_t own = ops_scratch(g, op, p->batch), c = g->tensors[op->in[0]].shape.c;
         scratch = own > scratch ? own : scratch;
-        if (op->kind != OP_BATCHNORM)
+        if (op->kind != OP_BATCHNORM || p->fused)
             continue;
-        p->moments_at[i] = take(p, p->n_seats * 2 * c * sizeof(float));
+        p->moments_at[i] = pass_take(p, p->n_seats * 2 * c * sizeof(float));
         channels = c > channels ? c : channels;
     }
-    p->slopes_at = take(p, p->n_seats * 2 * channels * sizeof(float));
-    p->partial_at = take(p, p->n_seats * scratch);
-    p->labels_at = take(p, p->n_seats * p->batch * sizeof(uint16_t));
-    p->outcomes_at = take(p, p->n_seats * sizeof(struct outcome));
+    p->slopes_at = pass_take(p, p->n_seats * 2 * channels * sizeof(float));
+    p->partial_at = pass_take(p, p->n_seats * scratch);
+    p->labels_at = pass_take(p, p->n_seats * p->batch * sizeof(uint16_t));
+    p->outcomes_at = pass_take(p, p->n_seats * sizeof(struct outcome));
 }
 
 fault pass_plan(struct pass *p, struct device *device, const struct engine_setup *setup, bool learning,
@@ -56,6 +64,7 @@ fault pass_plan(struct pass *p, struct device *device, const struct engine_setup
     for (size_t t = 0; t < g->n_tensors; t++)
         sizes[t] = tensor_bytes(p, (int)t);
     TRY(plan_make(g, learning, sizes, sizes, &p->arena, &p->plan));
+    TRY(fused_plan(p));
     place_the_rest(p);
     return OK;
 }
@@ -130,40 +139,76 @@ static struct call make_call(const struct pass *p, const struct pass_places *pla
     return c;
 }
 
+struct launch *pass_launch(struct pass *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
+                           size_t shared_bytes)
+{
+    struct launch *l = &p->launches[p->n_launches++];
+    *l = (struct launch){.kernel = kernel, .grid_x = (unsigned)grid_x, .grid_y = 1, .threads = threads};
+    l->shared_bytes = (unsigned)shared_bytes;
+    return l;
+}
+
 void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
               const struct call *call)
 {
-    p->launches[p->n_launches++] = (struct launch){kernel,  (unsigned)grid_x,  (unsigned)grid_y,
-                                                   threads, .shared_bytes = 0, .args.call = *call};
+    struct launch *l = pass_launch(p, kernel, grid_x, threads, 0);
+    l->grid_y = (unsigned)grid_y;
+    l->args.call = *call;
 }
 
 static void add_gather(struct pass *p, const struct pass_places *places)
 {
-    struct launch *l = &p->launches[p->n_launches++];
     struct dims in = dims_of(p, 0);
-    *l = (struct launch){.kernel = KERNEL_gather, .grid_y = 1, .threads = 256};
-    l->grid_x = (unsigned)((p->batch * in.h * in.w + 255) / 256);
+    struct launch *l = pass_launch(p, KERNEL_gather, (p->batch * in.h * in.w + 255) / 256, 256, 0);
     l->args.gather = (struct gather_call){
         .seats = (const struct seat *)(uintptr_t)places->seats,
         .picks = (const struct seat_pick *)(uintptr_t)places->picks,
         .inputs = {places->inputs[0], places->inputs[1]},
         .in = in,
         .batch = (uint32_t)p->batch,
+        .filled = p->fused ? (uint32_t)fused_input_channels(p) : in.c,
         .x = value_of(p, places, 0),
         .labels = at(places, p->labels_at),
     };
 }
 
+/* Some kernels want more shared memory than a block gets unasked, and some share out their work by how many blocks
+ * the device runs at a time. */
+static fault settle(struct pass *p, struct launch *l)
+{
+    const struct driver *d = &p->device->driver;
+    CUfunction kernel = p->device->kernels.of[l->kernel];
+    int blocks = 1;
+    if (l->shared_bytes > 48 << 10)
+        TRY(CU(d, cuFuncSetAttribute, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+               (int)l->shared_bytes));
+    if (l->groups)
+        TRY(CU(d, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, kernel, (int)l->threads,
+               l->shared_bytes));
+    l->slots = (unsigned)(blocks * d->processors);
+    return OK;
+}
+
 fault pass_place(struct pass *p, const struct pass_places *places)
 {
-    p->launches = ARENA_NEW(&p->arena, struct launch, 1 + OPS_MOST_LAUNCHES * p->plan.n_steps);
+    size_t most = 1 + OPS_MOST_LAUNCHES * p->plan.n_steps + (p->fused ? fused_extra_launches(p) : 0);
+    p->launches = ARENA_NEW(&p->arena, struct launch, most);
     if (!p->launches)
         return OUT_OF_MEMORY;
+    TRY(driver_take(&p->device->driver, p->n_table_bytes, "tables", &p->tables));
     add_gather(p, places);
+    if (p->fused)
+        TRY(fused_begin(p, places));
     for (size_t i = 0; i < p->plan.n_steps; i++) {
-        struct call c = make_call(p, places, &p->plan.steps[i]);
-        ops_add(p, &p->plan.steps[i], &c);
+        const struct step *s = &p->plan.steps[i];
+        struct call c = make_call(p, places, s);
+        if (!p->fused || !fused_step(p, places, s))
+            ops_add(p, s, &c);
     }
+    if (p->fused)
+        TRY(fused_end(p, places));
+    for (size_t i = 0; i < p->n_launches; i++)
+        TRY(settle(p, &p->launches[i]));
     return OK;
 }
 
@@ -172,7 +217,26 @@ void pass_release(struct pass *p)
     for (size_t i = 0; p->device && i < REPLAYS; i++)
         if (p->replays[i].graph)
             p->device->driver.cuGraphExecDestroy(p->replays[i].graph);
+    if (p->device)
+        driver_give(&p->device->driver, &p->tables);
     arena_release(&p->arena);
+}
+
+/* Blocks for each of n seats such that the slowest has the least to do: every block begins (half a group's worth of
+ * work) and takes its groups one after the other. */
+static unsigned blocks_for(const struct launch *l, size_t n)
+{
+    unsigned best = 1;
+    double least = 0;
+    for (unsigned b = 1; b <= l->groups; b++) {
+        size_t waves = (n * b + l->slots - 1) / l->slots;
+        double cost = (double)waves * (0.5 + (l->groups + b - 1) / b);
+        if (b == 1 || cost < least) {
+            least = cost;
+            best = b;
+        }
+    }
+    return best;
 }
 
 static fault launch_all(struct pass *p, size_t n)
@@ -181,8 +245,9 @@ static fault launch_all(struct pass *p, size_t n)
     for (size_t i = 0; i < p->n_launches; i++) {
         struct launch *l = &p->launches[i];
         void *args[] = {&l->args};
+        unsigned grid_x = l->groups ? blocks_for(l, n) : l->grid_x;
         CUresult result =
-            d->cuLaunchKernel(p->device->kernels.of[l->kernel], l->grid_x, l->grid_y, (unsigned)n, l->threads,
+            d->cuLaunchKernel(p->device->kernels.of[l->kernel], grid_x, l->grid_y, (unsigned)n, l->threads,
                               1, 1, l->shared_bytes, p->device->stream, args, NULL);
         TRY(driver_check(d, result, cuda_kernel_names[l->kernel]));
     }

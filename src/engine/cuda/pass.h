@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "engine/cuda/call.h"
+#include "engine/cuda/conv3.h"
 #include "engine/cuda/store.h"
 #include "graph/plan.h"
 
@@ -20,9 +21,17 @@ struct launch {
     enum cuda_kernel kernel;
     unsigned grid_x, grid_y; /* grid_z is the number of seats */
     unsigned threads, shared_bytes;
+    unsigned groups; /* not 0: blocks take these in turn, and grid_x follows from the number of seats */
+    unsigned slots;  /* blocks that the device runs at a time; for groups */
     union {
         struct call call;
         struct gather_call gather;
+        struct conv3_call conv3;
+        struct prepare_call prepare;
+        struct stretch_call stretch;
+        struct fused_add_call add;
+        struct fused_pool_call pool;
+        struct exam_norm_call exam_norm;
     } args;
 };
 
@@ -41,7 +50,10 @@ struct pass {
     struct plan plan;
     size_t labels_at, outcomes_at, slopes_at, partial_at; /* in the memory, after the plan's */
     size_t *moments_at;                                   /* [op] */
+    struct fused *fused;                                  /* NULL: every op by itself */
     size_t n_bytes;                                       /* of the memory */
+    size_t n_table_bytes;
+    CUdeviceptr tables; /* owned: what lasts from run to run; the memory may be others' in between */
     struct launch *launches;
     size_t n_launches;
     struct replay replays[REPLAYS];
@@ -60,6 +72,12 @@ void pass_release(struct pass *p);
 
 /* Runs all launches for the first n seats. Does not wait. */
 fault pass_run(struct pass *p, size_t n);
+
+/* For fused.c. */
+size_t pass_take(struct pass *p, size_t n_bytes);       /* the next stretch of memory */
+size_t pass_take_table(struct pass *p, size_t n_bytes); /* of the tables, zeroed */
+struct launch *pass_launch(struct pass *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
+                           size_t shared_bytes);
 
 /* For ops.c: adds one launch. */
 void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,

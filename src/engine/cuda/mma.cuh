@@ -1,0 +1,70 @@
+/* mma.cuh - the tensor cores' multiply-add on 16 x 8 x 16 numbers of bf16, and loads of its factors. */
+#ifndef VECHE_ENGINE_CUDA_MMA_CUH
+#define VECHE_ENGINE_CUDA_MMA_CUH
+
+#include "engine/cuda/device.cuh"
+
+static __device__ __forceinline__ unsigned shared_at(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+/* Four 8 x 8 matrices; lane i names row i % 8 of matrix i / 8. */
+static __device__ __forceinline__ void load_matrices(unsigned *r, unsigned at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void load_matrices_turned(unsigned *r, unsigned at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+}
+
+/* d += a b; lane holds rows lane / 4 and lane / 4 + 8, columns 2 (lane % 4) and the next. */
+static __device__ __forceinline__ void multiply_add(float *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* Eight numbers of bf16 as they lie in memory. */
+static __device__ __forceinline__ void unpack(uint4 q, float *f)
+{
+    const __nv_bfloat162 *h = (const __nv_bfloat162 *)&q;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float2 two = __bfloat1622float2(h[i]);
+        f[2 * i] = two.x;
+        f[2 * i + 1] = two.y;
+    }
+}
+
+static __device__ __forceinline__ uint4 pack(const float *f)
+{
+    uint4 q;
+    __nv_bfloat162 *h = (__nv_bfloat162 *)&q;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        h[i] = __floats2bfloat162_rn(f[2 * i], f[2 * i + 1]);
+    return q;
+}
+
+static __device__ __forceinline__ uint4 load_eight(const void *at, size_t i)
+{
+    return *(const uint4 *)((const bf16 *)at + i);
+}
+
+static __device__ __forceinline__ void store_eight(void *at, size_t i, uint4 q)
+{
+    *(uint4 *)((bf16 *)at + i) = q;
+}
+
+#endif
