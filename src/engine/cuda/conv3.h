@@ -27,55 +27,60 @@ enum norm_line {
 
 enum { CONV3_LEAST = 16 }; /* channels; samples with fewer are filled up with zeros */
 
-/* X(in, out, side, stride, pad, pictures, warps along pixels, warps along channels, tiles at a time) of forward; the
- * names of kernels begin with the first five. */
+/* X(in, out, side, stride, pad, pictures, strips, warps along pixels, warps along channels, tiles at a time) of forward;
+ * a block takes so many pictures, or one of so many strips of a picture, at a time. The names of kernels begin with the
+ * first five. */
 #define CONV3_FORWARD(X)                                                                                     \
-    X(16, 16, 32, 1, 1, 1, 8, 1, 4)                                                                          \
-    X(16, 32, 32, 2, 1, 1, 8, 1, 2)                                                                          \
-    X(32, 32, 16, 1, 1, 1, 8, 1, 2)                                                                          \
-    X(32, 64, 16, 2, 1, 2, 4, 2, 2)                                                                          \
-    X(64, 64, 8, 1, 1, 2, 4, 2, 2)                                                                           \
-    X(16, 32, 28, 1, 1, 1, 8, 1, 2)                                                                          \
-    X(32, 64, 14, 1, 0, 1, 3, 2, 3)
+    X(16, 16, 32, 1, 1, 1, 2, 8, 1, 2)                                                                       \
+    X(16, 32, 32, 2, 1, 1, 2, 8, 1, 1)                                                                       \
+    X(32, 32, 16, 1, 1, 1, 1, 8, 1, 2)                                                                       \
+    X(32, 64, 16, 2, 1, 1, 1, 2, 4, 2)                                                                       \
+    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2)                                                                        \
+    X(16, 32, 28, 1, 1, 1, 2, 8, 1, 2)                                                                       \
+    X(32, 64, 14, 1, 0, 1, 1, 3, 2, 3)
 
-/* The same of the input's gradient; tiles are those of the input. */
+/* The same of the input's gradient; strips and tiles are those of the input, or of a class of its pixels. */
 #define CONV3_INPUT(X)                                                                                       \
-    X(16, 16, 32, 1, 1, 1, 8, 1, 4)                                                                          \
-    X(32, 32, 16, 1, 1, 1, 8, 1, 2)                                                                          \
-    X(64, 64, 8, 1, 1, 2, 4, 2, 2)                                                                           \
-    X(32, 64, 14, 1, 0, 1, 8, 1, 2)
+    X(16, 16, 32, 1, 1, 1, 2, 8, 1, 2)                                                                       \
+    X(32, 32, 16, 1, 1, 1, 1, 4, 2, 2)                                                                       \
+    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2)                                                                        \
+    X(32, 64, 14, 1, 0, 1, 1, 4, 2, 1)
 
 #define CONV3_INPUT_STRIDED(X)                                                                               \
-    X(16, 32, 32, 2, 1, 1, 8, 1, 2)                                                                          \
-    X(32, 64, 16, 2, 1, 1, 4, 2, 1)
+    X(16, 32, 32, 2, 1, 1, 1, 8, 1, 2)                                                                       \
+    X(32, 64, 16, 2, 1, 1, 1, 4, 2, 1)
 
-/* X(in, out, side, stride, pad, warps that share a tile's pixels) of the weights' gradient. */
+/* X(in, out, side, stride, pad, strips, warps that share a tile's pixels) of the weights' gradient. */
 #define CONV3_WEIGHT(X)                                                                                      \
-    X(16, 16, 32, 1, 1, 8)                                                                                   \
-    X(16, 32, 32, 2, 1, 4)                                                                                   \
-    X(32, 32, 16, 1, 1, 2)                                                                                   \
-    X(32, 64, 16, 2, 1, 1)                                                                                   \
-    X(64, 64, 8, 1, 1, 1)                                                                                    \
-    X(16, 32, 28, 1, 1, 4)                                                                                   \
-    X(32, 64, 14, 1, 0, 1)
+    X(16, 16, 32, 1, 1, 4, 8)                                                                                \
+    X(16, 32, 32, 2, 1, 2, 4)                                                                                \
+    X(32, 32, 16, 1, 1, 2, 2)                                                                                \
+    X(32, 64, 16, 2, 1, 1, 1)                                                                                \
+    X(64, 64, 8, 1, 1, 1, 1)                                                                                 \
+    X(16, 32, 28, 1, 1, 7, 4)                                                                                \
+    X(32, 64, 14, 1, 0, 3, 1)
 
 /* Shared memory in bytes. A pixel takes eight numbers more than it has channels, so that rows fall on other banks. */
 #define CONV3_SIDE_OUT(side, stride, pad) (((side) + 2 * (pad)-3) / (stride) + 1)
 #define CONV3_PITCH(c)                    ((c) + 8)
-#define CONV3_PICTURE(c, side, halo)      (2 * ((side) + 2 * (halo)) * ((side) + 2 * (halo)) * CONV3_PITCH(c))
+#define CONV3_HIGH(rows, stride)          (((rows)-1) * (stride) + 3) /* lines under so many rows of windows */
+#define CONV3_LINES(c, wide, high)        (2 * (wide) * (high)*CONV3_PITCH(c))
 #define CONV3_FACTOR(c, k)                (2 * 9 * (k)*CONV3_PITCH(c))
-#define CONV3_STAGE(k, wm, wn)            (4 * (wm) * (wn)*16 * ((k) / (wn) + 4))
-#define CONV3_SUMS(k, wm, wn)             (4 * 2 * (k) * (wm) + 8 * 32 * (wm) * (wn) + 16)
-#define CONV3_SHARED(c, k, side, halo, n, wm, wn)                                                            \
-    (CONV3_FACTOR(c, k) + (n)*CONV3_PICTURE(c, side, halo) + CONV3_STAGE(k, wm, wn) + CONV3_SUMS(k, wm, wn) + \
+#define CONV3_STAGE(k, wm, wn, mb)        (2 * (wm) * (wn) * (mb)*16 * ((k) / (wn) + 8))
+#define CONV3_SUMS(k, wm, wn)             (4 * 2 * (k) * (wm) + 8 * 32 * (wm) * (wn))
+#define CONV3_SHARED(c, k, wide, high, n, wm, wn, mb)                                                        \
+    (CONV3_FACTOR(c, k) + (n)*CONV3_LINES(c, wide, high) + CONV3_STAGE(k, wm, wn, mb) + CONV3_SUMS(k, wm, wn) + \
      4 * 3 * (c))
-#define CONV3_SHARED_FORWARD(c, k, side, s, pad, n, wm, wn) CONV3_SHARED(c, k, side, pad, n, wm, wn)
-#define CONV3_SHARED_INPUT(c, k, side, s, pad, n, wm, wn)                                                    \
-    CONV3_SHARED(k, c, CONV3_SIDE_OUT(side, s, pad), 2 - (pad), n, wm, wn)
+#define CONV3_SHARED_FORWARD(c, k, side, s, pad, n, strips, wm, wn, mb)                                      \
+    CONV3_SHARED(c, k, (side) + 2 * (pad), CONV3_HIGH(CONV3_SIDE_OUT(side, s, pad) / (strips), s), n, wm, wn, mb)
+#define CONV3_SHARED_INPUT(c, k, side, s, pad, n, strips, wm, wn, mb)                                        \
+    CONV3_SHARED(k, c, CONV3_SIDE_OUT(side, s, pad) + 2 * (2 - (pad)), CONV3_HIGH((side) / (s) / (strips), 1), n, \
+                 wm, wn, mb)
 #define CONV3_WARPS_WEIGHT(c, k, share) ((c) / 16 * ((k) / 16) * (share))
 #define CONV3_LARGER(a, b)              ((a) > (b) ? (a) : (b))
-#define CONV3_SHARED_WEIGHT(c, k, side, s, pad, share)                                                       \
-    (CONV3_LARGER(CONV3_PICTURE(c, side, pad) + CONV3_PICTURE(k, CONV3_SIDE_OUT(side, s, pad), 0),           \
+#define CONV3_SHARED_WEIGHT(c, k, side, s, pad, strips, share)                                               \
+    (CONV3_LARGER(CONV3_LINES(c, (side) + 2 * (pad), CONV3_HIGH(CONV3_SIDE_OUT(side, s, pad) / (strips), s)) + \
+                      CONV3_LINES(k, CONV3_SIDE_OUT(side, s, pad), CONV3_SIDE_OUT(side, s, pad) / (strips)), \
                   4 * 9 * 256 * CONV3_WARPS_WEIGHT(c, k, share)) +                                           \
      4 * (2 * (c) + 3 * (k)))
 
@@ -166,6 +171,6 @@ struct stretch_call {
     uint64_t stretch_stride;
 };
 
-enum { STRETCH_BLOCK = 1024, PREPARE_CHANNELS = 8 }; /* floats, and output channels, that one block handles */
+enum { STRETCH_BLOCK = 1024, PREPARE_CHANNELS = 16 }; /* floats, and output channels, that one block handles */
 
 #endif

@@ -2,63 +2,71 @@
  *
  *   dw[k][c][tap] = sum over pictures and pixels of dy[p][k] x[p under tap][c]
  *
- * A block takes a share of its seat's pictures and leaves its sums in a row of gradients of its own; sum_stretches adds
- * the shares in order. A warp keeps nine taps of 16 x 16 channels; warps that share these take every so-manieth tile of
- * pixels and are added in order.
+ * A block takes a share of its seat's pictures, strip by strip, and leaves its sums in a row of gradients of its own;
+ * sum_stretches adds the shares in order. A warp keeps nine taps of 16 x 16 channels; warps that share these take every
+ * so-manieth tile of pixels and are added in order.
  */
 #include "engine/cuda/conv3.cuh"
 
 extern __shared__ __align__(16) char conv3_memory[];
 
-template <int C, int K, int SIDE, int STRIDE, int PAD, int SHARE> struct weight3 {
-    static constexpr int OUT = CONV3_SIDE_OUT(SIDE, STRIDE, PAD), TILES = OUT * OUT / 16;
+template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> struct weight3 {
+    static constexpr int OUT = CONV3_SIDE_OUT(SIDE, STRIDE, PAD), ROWS = OUT / STRIPS, TILES = ROWS * OUT / 16;
     static constexpr int CT = C / 16, KT = K / 16, WARPS = CT * KT * SHARE, THREADS = 32 * WARPS;
-    static constexpr int P = CONV3_PITCH(C), Q = CONV3_PITCH(K), WIDE = SIDE + 2 * PAD;
-    static_assert(OUT * OUT % 16 == 0, "tiles are whole");
+    typedef lines3<C, SIDE, PAD, ROWS, STRIDE, 1, STRIPS, THREADS> X;
+    static constexpr int Q = CONV3_PITCH(K), YV = K / 8, YN = ROWS * OUT * YV, YPER = (YN + THREADS - 1) / THREADS;
+    static_assert(OUT % STRIPS == 0 && ROWS * OUT % 16 == 0, "strips and tiles are whole");
 
-    bf16 *x, *dy; /* shared: [WIDE][WIDE][P], [OUT][OUT][Q] */
+    bf16 *x, *dy; /* shared: [HIGH][WIDE][PITCH], [ROWS][OUT][Q] */
     float *x_lines, *y_lines;
 
     __device__ __forceinline__ weight3()
     {
         x = (bf16 *)conv3_memory;
-        dy = x + WIDE * WIDE * P;
-        x_lines = (float *)(conv3_memory + CONV3_SHARED_WEIGHT(C, K, SIDE, STRIDE, PAD, SHARE)) - 2 * C - 3 * K;
+        dy = x + X::WIDE * X::HIGH * X::PITCH;
+        x_lines = (float *)(conv3_memory + CONV3_SHARED_WEIGHT(C, K, SIDE, STRIDE, PAD, STRIPS, SHARE)) - 2 * C - 3 * K;
         y_lines = x_lines + 2 * C;
     }
 
-    template <class SOURCE, int V, int N, class PLACE>
-    __device__ __forceinline__ void fill(const SOURCE &source, size_t first, PLACE place) const
+    __device__ __forceinline__ void fetch_gradient(gradient_source::raw *raw, const gradient_source &source,
+                                                   size_t strip) const
     {
-        constexpr int AHEAD = N >= 2 * THREADS ? 2 : 1;
-        for (int i0 = threadIdx.x; i0 < N; i0 += AHEAD * THREADS) {
-            typename SOURCE::raw raw[AHEAD];
 #pragma unroll
-            for (int a = 0; a < AHEAD; a++)
-                if (i0 + a * THREADS < N)
-                    raw[a] = source.fetch(first + (size_t)(i0 + a * THREADS) * 8);
-#pragma unroll
-            for (int a = 0; a < AHEAD; a++)
-                if (i0 + a * THREADS < N)
-                    *(uint4 *)place(i0 + a * THREADS) = source.change(raw[a], (i0 + a * THREADS) % V * 8);
+        for (int a = 0; a < YPER; a++) {
+            int i = threadIdx.x + a * THREADS;
+            if (YN % THREADS == 0 || i < YN)
+                raw[a] = source.fetch((strip * YN + i) * 8);
         }
     }
 
-    /* One picture's products. */
+    __device__ __forceinline__ void fill_gradient(const gradient_source::raw *raw, const gradient_source &source) const
+    {
+#pragma unroll
+        for (int a = 0; a < YPER; a++) {
+            int i = threadIdx.x + a * THREADS;
+            if (YN % THREADS == 0 || i < YN)
+                *(uint4 *)(dy + i / YV * Q + i % YV * 8) = source.change(raw[a], i % YV * 8);
+        }
+    }
+
+    /* One strip's products. */
     __device__ __forceinline__ void slide(float (*sum)[2][4], int ct, int kt, int share) const
     {
         int lane = threadIdx.x % 32;
         for (int tile = share; tile < TILES; tile += SHARE) {
-            unsigned b[4];
-            load_matrices_turned(b, shared_at(dy + (tile * 16 + lane % 16) * Q + kt * 16 + lane / 16 * 8));
+            unsigned a[2][4], b[4];
             int p = tile * 16 + lane % 8 + lane / 16 * 8, row = p / OUT, column = p % OUT;
-            unsigned at = shared_at(x + (row * STRIDE * WIDE + column * STRIDE) * P + ct * 16 + lane / 8 % 2 * 8);
+            unsigned at = shared_at(x + (row * STRIDE * X::WIDE + column * STRIDE) * X::PITCH + ct * 16 +
+                                    lane / 8 % 2 * 8);
+            load_matrices_turned(b, shared_at(dy + (tile * 16 + lane % 16) * Q + kt * 16 + lane / 16 * 8));
+            load_matrices_turned(a[0], at);
 #pragma unroll
             for (int tap = 0; tap < 9; tap++) {
-                unsigned a[4];
-                load_matrices_turned(a, at + (tap / 3 * WIDE + tap % 3) * P * 2);
-                multiply_add(sum[tap][0], a, b[0], b[1]);
-                multiply_add(sum[tap][1], a, b[2], b[3]);
+                if (tap < 8)
+                    load_matrices_turned(a[(tap + 1) % 2],
+                                         at + ((tap + 1) / 3 * X::WIDE + (tap + 1) % 3) * X::PITCH * 2);
+                multiply_add(sum[tap][0], a[tap % 2], b[0], b[1]);
+                multiply_add(sum[tap][1], a[tap % 2], b[2], b[3]);
             }
         }
     }
@@ -93,29 +101,34 @@ template <int C, int K, int SIDE, int STRIDE, int PAD, int SHARE> struct weight3
 
     __device__ __forceinline__ void run(const struct conv3_call &c) const
     {
-        constexpr int XV = C / 8, YV = K / 8;
         int warp = threadIdx.x / 32, share = warp / (CT * KT), ct = warp % CT, kt = warp / CT % KT;
-        uint32_t each = (c.batch + c.splits - 1) / c.splits, begin = blockIdx.x * each;
-        uint32_t end = min(begin + each, c.batch);
-        bf16 *xs = x, *ds = dy;
-        struct values_source values = {(const bf16 *)c.x, c.x_norm ? x_lines : NULL, C};
-        struct gradient_source gradients = {(const bf16 *)c.g, (const bf16 *)c.y, y_lines, K};
+        uint32_t each = (c.batch + c.splits - 1) / c.splits, n = blockIdx.x * each * STRIPS;
+        uint32_t end = min((blockIdx.x + 1) * each, c.batch) * STRIPS; /* strips */
+        size_t first = blockIdx.z * (size_t)c.batch;
+        struct values_source values = {(const bf16 *)c.x + first * SIDE * SIDE * C, c.x_norm ? x_lines : NULL, C};
+        struct gradient_source gradients = {(const bf16 *)c.g + first * OUT * OUT * K,
+                                            (const bf16 *)c.y + first * OUT * OUT * K, y_lines, K};
+        values_source::raw x_raw[X::PER];
+        gradient_source::raw y_raw[YPER];
         float sum[9][2][4] = {};
+        if (n < end) {
+            fetch3<X>(x_raw, values, n / STRIPS, n % STRIPS, c.batch);
+            fetch_gradient(y_raw, gradients, n);
+        }
         if (c.x_norm)
             copy_lines(x_lines, c.x_norm, C, NORM_SCALE, 2);
         copy_lines(y_lines, c.y_norm, K, NORM_BACK_G, 3);
-        for (int i = threadIdx.x; i < WIDE * WIDE * P / 8; i += THREADS)
-            *(uint4 *)(xs + i * 8) = make_uint4(0, 0, 0, 0);
-        for (uint32_t n = begin; n < end; n++) {
-            size_t picture = blockIdx.z * (size_t)c.batch + n;
+        for (int i = threadIdx.x; i < X::WIDE * X::HIGH * X::PITCH / 8; i += THREADS)
+            *(uint4 *)(x + i * 8) = make_uint4(0, 0, 0, 0);
+        for (; n < end; n++) {
             __syncthreads();
-            fill<values_source, XV, SIDE * SIDE * XV>(values, picture * SIDE * SIDE * C, [=](int i) {
-                int p = i / XV;
-                return xs + ((p / SIDE + PAD) * WIDE + p % SIDE + PAD) * P + i % XV * 8;
-            });
-            fill<gradient_source, YV, OUT * OUT * YV>(gradients, picture * OUT * OUT * K,
-                                                      [=](int i) { return ds + i / YV * Q + i % YV * 8; });
+            fill3<X>(x, x_raw, values, n / STRIPS, n % STRIPS, c.batch);
+            fill_gradient(y_raw, gradients);
             __syncthreads();
+            if (n + 1 < end) {
+                fetch3<X>(x_raw, values, (n + 1) / STRIPS, (n + 1) % STRIPS, c.batch);
+                fetch_gradient(y_raw, gradients, n + 1);
+            }
             slide(sum, ct, kt, share);
         }
         deliver(sum, ct, kt, share, c.in,
@@ -123,12 +136,12 @@ template <int C, int K, int SIDE, int STRIDE, int PAD, int SHARE> struct weight3
     }
 };
 
-#define WEIGHT(in, out, side, stride, pad, share)                                                            \
-    extern "C" __global__ void __launch_bounds__(32 * CONV3_WARPS_WEIGHT(in, out, share), \
-                                                 CONV3_WARPS_WEIGHT(in, out, share) > 8 ? 1 : 2)                    \
+#define WEIGHT(in, out, side, stride, pad, strips, share)                                                    \
+    extern "C" __global__ void __launch_bounds__(32 * CONV3_WARPS_WEIGHT(in, out, share),                    \
+                                                 CONV3_WARPS_WEIGHT(in, out, share) > 8 ? 1 : 2)             \
         conv3_weight_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)   \
     {                                                                                                        \
-        weight3<in, out, side, stride, pad, share>().run(c);                                                 \
+        weight3<in, out, side, stride, pad, strips, share>().run(c);                                         \
     }
 
 CONV3_WEIGHT(WEIGHT)

@@ -10,18 +10,18 @@ struct conv3_row { /* one kernel of conv3.h */
     enum cuda_kernel kernel;
     unsigned threads;
     size_t shared_bytes;
-    size_t group; /* pictures at a time */
+    size_t pictures, strips; /* at a time; of a picture */
 };
 
-#define FORWARD_ROW(i, o, side_, s, p, n, wm, wn, mb)                                                        \
+#define FORWARD_ROW(i, o, side_, s, p, n, strips, wm, wn, mb)                                                        \
     {i, o, side_, s, p, KERNEL_conv3_forward_##i##_##o##_##side_##_##s##_##p, 32 * (wm) * (wn),              \
-     CONV3_SHARED_FORWARD(i, o, side_, s, p, n, wm, wn), n},
-#define INPUT_ROW(i, o, side_, s, p, n, wm, wn, mb)                                                          \
+     CONV3_SHARED_FORWARD(i, o, side_, s, p, n, strips, wm, wn, mb), n, strips},
+#define INPUT_ROW(i, o, side_, s, p, n, strips, wm, wn, mb)                                                          \
     {i, o, side_, s, p, KERNEL_conv3_input_##i##_##o##_##side_##_##s##_##p, 32 * (wm) * (wn),                \
-     CONV3_SHARED_INPUT(i, o, side_, s, p, n, wm, wn), n},
-#define WEIGHT_ROW(i, o, side_, s, p, share)                                                                 \
+     CONV3_SHARED_INPUT(i, o, side_, s, p, n, strips, wm, wn, mb), n, strips},
+#define WEIGHT_ROW(i, o, side_, s, p, strips, share)                                                                 \
     {i, o, side_, s, p, KERNEL_conv3_weight_##i##_##o##_##side_##_##s##_##p,                                 \
-     32 * CONV3_WARPS_WEIGHT(i, o, share), CONV3_SHARED_WEIGHT(i, o, side_, s, p, share), 1},
+     32 * CONV3_WARPS_WEIGHT(i, o, share), CONV3_SHARED_WEIGHT(i, o, side_, s, p, strips, share), 1, strips},
 
 static const struct conv3_row forward_rows[] = {CONV3_FORWARD(FORWARD_ROW){0}};
 static const struct conv3_row input_rows[] = {CONV3_INPUT(INPUT_ROW) CONV3_INPUT_STRIDED(INPUT_ROW){0}};
@@ -254,14 +254,17 @@ static void place_sums(struct pass *p)
 {
     struct fused *f = p->fused;
     const struct graph *g = p->graph;
-    size_t channels = 0;
+    size_t most_sums = 0; /* of channels, one for every strip */
     for (size_t i = 0; i < g->n_ops; i++)
         if (f->forward[i]) {
-            size_t splits = n_splits(f->weight[i], p->batch), c = f->forward[i]->out;
+            size_t splits = n_splits(f->weight[i], p->batch);
+            size_t forward = f->forward[i]->out * f->forward[i]->strips;
+            size_t input = f->input[i] ? f->input[i]->in * f->input[i]->strips : 0;
             f->most_splits = splits > f->most_splits ? splits : f->most_splits;
-            channels = c > channels ? c : channels;
+            most_sums = forward > most_sums ? forward : most_sums;
+            most_sums = input > most_sums ? input : most_sums;
         }
-    f->sums_at = pass_take(p, p->n_seats * p->batch * 2 * channels * sizeof(float));
+    f->sums_at = pass_take(p, p->n_seats * p->batch * 2 * most_sums * sizeof(float));
     f->counts_at = pass_take_table(p, p->n_seats * sizeof(uint32_t));
     if (p->learning)
         f->stretches_at = pass_take(p, p->n_seats * f->most_splits * g->size * sizeof(float));
@@ -387,7 +390,7 @@ static struct conv3_call conv3_call(const struct pass *p, const struct pass_plac
 static void add_conv3(struct pass *p, const struct conv3_row *r, const struct conv3_call *call)
 {
     struct launch *l = pass_launch(p, r->kernel, 1, r->threads, r->shared_bytes);
-    l->groups = (unsigned)((p->batch + r->group - 1) / r->group);
+    l->groups = (unsigned)((p->batch + r->pictures - 1) / r->pictures * r->strips);
     l->args.conv3 = *call;
 }
 
@@ -508,8 +511,9 @@ static void add_pool(struct pass *p, const struct pass_places *places, const str
                                 .norm = sums_of(p, places, norm)};
     if (back)
         c.g = at(places, p->plan.grad_at[op->in[0]]);
-    size_t blocks = back ? p->batch : (p->batch * shape_size(out) / 8 + 255) / 256;
-    struct launch *l = pass_launch(p, kernel, blocks, 256, back ? 256 * 16 * sizeof(float) : 0);
+    bool by_picture = kernel != KERNEL_fused_maxpool_forward;
+    size_t blocks = by_picture ? p->batch : (p->batch * shape_size(out) / 8 + 255) / 256;
+    struct launch *l = pass_launch(p, kernel, blocks, 256, by_picture ? 256 * 16 * sizeof(float) : 0);
     l->args.pool = c;
 }
 
@@ -522,9 +526,10 @@ static bool pool_step(struct pass *p, const struct pass_places *places, const st
                  (int)(made - g->ops), s->back);
         return true;
     }
-    if (op->kind == OP_GLOBALPOOL && s->back && made && made->kind == OP_ADD) {
+    if (op->kind == OP_GLOBALPOOL && made && made->kind == OP_ADD) {
         const struct op *norm = maker(g, made->in[main_input(g, made)]);
-        add_pool(p, places, op, KERNEL_fused_globalpool_backward, (int)(norm - g->ops), true);
+        add_pool(p, places, op, s->back ? KERNEL_fused_globalpool_backward : KERNEL_fused_globalpool_forward,
+                 (int)(norm - g->ops), s->back);
         return true;
     }
     return false;

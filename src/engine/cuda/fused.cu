@@ -14,7 +14,7 @@ template <class ENTRY> static __device__ __forceinline__ ENTRY entry_of(const EN
 }
 
 /* [out][in][9] floats -> forward [9][out][in], backward [9][in][out] with the taps turned round; both in bf16, missing
- * input channels as zeros. A block takes eight output channels. */
+ * input channels as zeros. A block takes sixteen output channels. */
 extern "C" __global__ void prepare_weights(const __grid_constant__ struct prepare_call c)
 {
     __shared__ float all[PREPARE_CHANNELS * 64 * 9];
@@ -28,16 +28,19 @@ extern "C" __global__ void prepare_weights(const __grid_constant__ struct prepar
     for (uint32_t i = threadIdx.x; i < 9 * PREPARE_CHANNELS * vectors; i += blockDim.x) {
         uint32_t tap = i / (PREPARE_CHANNELS * vectors), o = i / vectors % PREPARE_CHANNELS, c0 = i % vectors * 8;
         float f[8];
+#pragma unroll
         for (uint32_t k = 0; k < 8; k++)
             f[k] = c0 + k < e.in ? all[(o * e.in + c0 + k) * 9 + tap] : 0;
         store_eight(to, e.forward_at + ((size_t)tap * e.out + first + o) * e.in_filled + c0, pack(f));
     }
-    for (uint32_t i = threadIdx.x; i < 9 * e.in; i += blockDim.x) {
-        uint32_t tap = i / e.in, channel = i % e.in;
+    for (uint32_t i = threadIdx.x; i < 9 * e.in * (PREPARE_CHANNELS / 8); i += blockDim.x) {
+        uint32_t o = i % (PREPARE_CHANNELS / 8) * 8, channel = i / (PREPARE_CHANNELS / 8) % e.in;
+        uint32_t tap = i / (PREPARE_CHANNELS / 8) / e.in;
         float f[8];
+#pragma unroll
         for (uint32_t k = 0; k < 8; k++)
-            f[k] = all[(k * e.in + channel) * 9 + tap];
-        store_eight(to, e.backward_at + ((size_t)(8 - tap) * e.in + channel) * e.out + first, pack(f));
+            f[k] = all[((o + k) * e.in + channel) * 9 + tap];
+        store_eight(to, e.backward_at + ((size_t)(8 - tap) * e.in + channel) * e.out + first + o, pack(f));
     }
 }
 
@@ -45,14 +48,25 @@ extern "C" __global__ void prepare_weights(const __grid_constant__ struct prepar
 extern "C" __global__ void sum_stretches(const __grid_constant__ struct stretch_call c)
 {
     struct stretch_entry e = entry_of(c.entries, c.n_entries);
-    const float *from = c.stretches + blockIdx.z * (size_t)c.most_splits * c.stretch_stride;
-    float *to = c.seats[blockIdx.z].grads;
-    uint64_t begin = (uint64_t)(blockIdx.x - e.first_block) * STRETCH_BLOCK;
-    for (uint64_t i = begin + threadIdx.x; i < begin + STRETCH_BLOCK && i < e.size; i += blockDim.x) {
+    const float *from = c.stretches + blockIdx.z * (size_t)c.most_splits * c.stretch_stride + e.first;
+    float *to = c.seats[blockIdx.z].grads + e.first;
+    uint64_t i = (uint64_t)(blockIdx.x - e.first_block) * STRETCH_BLOCK + threadIdx.x * 4;
+    if ((e.first | e.size | c.stretch_stride) % 4 == 0) {
+        float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll 4
+        for (uint32_t s = 0; i < e.size && s < e.splits; s++) {
+            float4 x = __ldcs((const float4 *)(from + s * c.stretch_stride + i));
+            sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+        }
+        if (i < e.size)
+            *(float4 *)(to + i) = sum;
+        return;
+    }
+    for (uint64_t k = i; k < i + 4 && k < e.size; k++) {
         float sum = 0;
         for (uint32_t s = 0; s < e.splits; s++)
-            sum += from[s * c.stretch_stride + e.first + i];
-        to[e.first + i] = sum;
+            sum += from[s * c.stretch_stride + k];
+        to[k] = sum;
     }
 }
 
@@ -138,6 +152,33 @@ static __device__ __forceinline__ void finish_picture(const struct fused_pool_ca
     double *scratch = (double *)fused_memory, *sums = scratch + blockDim.x;
     add_groups(c.norm.partial + blockIdx.z * (size_t)c.batch * 2 * channels, c.batch, channels, scratch, sums);
     finish_backward(&c.norm, c.seats[blockIdx.z], channels, (double)c.batch * c.in.h * c.in.w, sums);
+}
+
+/* A global pool of z: a block takes a picture; lines of pixels are added in order. Dynamic shared memory as above. */
+extern "C" __global__ void fused_globalpool_forward(const __grid_constant__ struct fused_pool_call c)
+{
+    extern __shared__ __align__(16) char fused_memory[];
+    float *all = (float *)fused_memory;
+    uint32_t pixels = c.in.h * c.in.w, size = pixels * c.in.c, eights = c.in.c / 8, lines = blockDim.x / eights;
+    size_t picture = blockIdx.z * (size_t)c.batch + blockIdx.x;
+    float sum[8] = {};
+    for (uint32_t i = threadIdx.x * 8; i < size; i += blockDim.x * 8) {
+        float z[8];
+        unpack(load_eight(c.z, picture * size + i), z);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            sum[j] += z[j];
+    }
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        all[threadIdx.x * 8 + j] = sum[j];
+    __syncthreads();
+    for (uint32_t k = threadIdx.x; k < c.in.c; k += blockDim.x) {
+        float total = 0;
+        for (uint32_t l = 0; l < lines; l++)
+            total += all[(l * eights + k / 8) * 8 + k % 8];
+        put(c.pooled, picture * c.in.c + k, total / (float)pixels);
+    }
 }
 
 /* Backward of a global pool over z = relu(normalised y + side): a block takes a picture. */

@@ -1,5 +1,5 @@
 /* input.cu - pictures from bytes: cropped, mirrored, normalised, channels last. */
-#include "engine/cuda/device.cuh"
+#include "engine/cuda/mma.cuh"
 
 static __device__ float pixel(const struct gather_call *g, const struct input *from, struct seat_pick p,
                               uint32_t c, int y, int x)
@@ -20,6 +20,27 @@ static __device__ struct seat_pick pick_of(const struct gather_call *g, const st
         return g->picks[blockIdx.z * (size_t)g->batch + n];
     struct seat_pick in_order = {seat->first + min(n, seat->counted - 1), 0, 0, 0, 0};
     return in_order;
+}
+
+/* The same in bf16, eight channels at a time; missing channels are zeros. A thread makes all channels of a pixel. */
+extern "C" __global__ void gather_filled(struct gather_call g)
+{
+    struct seat seat = g.seats[blockIdx.z];
+    const struct input *from = &g.inputs[seat.source];
+    uint32_t pixels = g.in.h * g.in.w;
+    bf16 *x = (bf16 *)g.x.at + blockIdx.z * (size_t)g.batch * pixels * g.filled;
+    for (size_t i = my_first(); i < (size_t)g.batch * pixels; i += my_step()) {
+        uint32_t n = i / pixels, at = i % pixels;
+        struct seat_pick p = pick_of(&g, &seat, n);
+        for (uint32_t c = 0; c < g.filled; c += 8) {
+            float f[8];
+            for (uint32_t k = 0; k < 8; k++)
+                f[k] = c + k < g.in.c ? pixel(&g, from, p, c + k, at / g.in.w, at % g.in.w) : 0;
+            store_eight(x, i * g.filled + c, pack(f));
+        }
+        if (at == 0)
+            g.labels[blockIdx.z * (size_t)g.batch + n] = from->labels[p.sample];
+    }
 }
 
 /* A thread makes all channels of a pixel. */

@@ -12,6 +12,7 @@
     X(losses)                                                                                                \
     X(norm)                                                                                                  \
     X(weights)                                                                                               \
+    X(linear)                                                                                                \
     X(rows)                                                                                                  \
     X(fused)                                                                                                 \
     X(conv3_forward)                                                                                         \
@@ -20,6 +21,7 @@
 
 #define CUDA_KERNELS(X)                                                                                      \
     X(input, gather)                                                                                         \
+    X(input, gather_filled)                                                                                  \
     X(values, add_forward)                                                                                   \
     X(values, add_backward)                                                                                  \
     X(values, relu_forward)                                                                                  \
@@ -60,6 +62,9 @@
     X(weights, linear_forward)                                                                               \
     X(weights, linear_back_input)                                                                            \
     X(weights, linear_back_weight)                                                                           \
+    X(linear, linear_few_forward)                                                                            \
+    X(linear, linear_few_back_input)                                                                         \
+    X(linear, linear_few_back_weight)                                                                        \
     X(weights, add_stretches)                                                                                \
     X(weights, bias_gradient)                                                                                \
     X(rows, step_sgd_plain)                                                                                  \
@@ -74,6 +79,7 @@
     X(fused, prepare_weights)                                                                                \
     X(fused, sum_stretches)                                                                                  \
     X(fused, fused_add)                                                                                      \
+    X(fused, fused_globalpool_forward)                                                                       \
     X(fused, fused_globalpool_backward)                                                                      \
     X(fused, fused_maxpool_forward)                                                                          \
     X(fused, fused_maxpool_backward)                                                                         \

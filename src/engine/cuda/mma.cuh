@@ -29,32 +29,50 @@ static __device__ __forceinline__ void load_matrices_turned(unsigned *r, unsigne
 /* d += a b; lane holds rows lane / 4 and lane / 4 + 8, columns 2 (lane % 4) and the next. */
 static __device__ __forceinline__ void multiply_add(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-                 "{%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+static __device__ __forceinline__ unsigned pack_two(float low, float high)
+{
+    unsigned two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+}
+
+/* The sums of two products side by side (16 x 16) as bf16 into rows of `pitch` numbers; `at` is this warp's corner. */
+static __device__ __forceinline__ void store_matrices(bf16 *at, int pitch, const float *left, const float *right)
+{
+    int lane = threadIdx.x % 32;
+    unsigned r[4] = {pack_two(left[0], left[1]), pack_two(left[2], left[3]), pack_two(right[0], right[1]),
+                     pack_two(right[2], right[3])};
+#if __CUDA_ARCH__ >= 900
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+                     shared_at(at + lane % 16 * pitch + lane / 16 * 8)),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+#else
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        *(unsigned *)(at + (lane / 4 + i % 2 * 8) * pitch + i / 2 * 8 + lane % 4 * 2) = r[i];
+#endif
 }
 
 /* Eight numbers of bf16 as they lie in memory. */
 static __device__ __forceinline__ void unpack(uint4 q, float *f)
 {
-    const __nv_bfloat162 *h = (const __nv_bfloat162 *)&q;
+    const unsigned two[4] = {q.x, q.y, q.z, q.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        float2 two = __bfloat1622float2(h[i]);
-        f[2 * i] = two.x;
-        f[2 * i + 1] = two.y;
+        f[2 * i] = __uint_as_float(two[i] << 16);
+        f[2 * i + 1] = __uint_as_float(two[i] & 0xffff0000u);
     }
 }
 
 static __device__ __forceinline__ uint4 pack(const float *f)
 {
-    uint4 q;
-    __nv_bfloat162 *h = (__nv_bfloat162 *)&q;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        h[i] = __floats2bfloat162_rn(f[2 * i], f[2 * i + 1]);
-    return q;
+    return make_uint4(pack_two(f[0], f[1]), pack_two(f[2], f[3]), pack_two(f[4], f[5]), pack_two(f[6], f[7]));
 }
 
 static __device__ __forceinline__ uint4 load_eight(const void *at, size_t i)

@@ -59,13 +59,29 @@ static void conv_backward(struct pass *p, const struct call *c)
         add_product(p, KERNEL_conv_back_input, c, (size_t)c->batch * c->in.h * c->in.w, c->in.c);
 }
 
+/* Too few outputs to fill tiles. */
+static bool is_narrow(const struct call *c)
+{
+    return c->out.c < 32 && size_of(c->in) <= 4096;
+}
+
 static void linear_forward(struct pass *p, const struct call *c)
 {
+    if (is_narrow(c)) {
+        add_values(p, KERNEL_linear_few_forward, c, 32 * (size_t)c->batch * c->out.c);
+        return;
+    }
     add_product(p, KERNEL_linear_forward, c, c->batch, c->out.c);
 }
 
 static void linear_backward(struct pass *p, const struct call *c)
 {
+    if (is_narrow(c)) {
+        add_values(p, KERNEL_linear_few_back_weight, c, c->out.c * (size_of(c->in) + 1));
+        if (c->dx[0].at)
+            add_values(p, KERNEL_linear_few_back_input, c, c->batch * size_of(c->in));
+        return;
+    }
     if (c->bias != CUDA_NONE)
         pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
     add_product(p, KERNEL_linear_back_weight, c, c->out.c, size_of(c->in));

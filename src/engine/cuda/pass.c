@@ -159,7 +159,8 @@ void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t gri
 static void add_gather(struct pass *p, const struct pass_places *places)
 {
     struct dims in = dims_of(p, 0);
-    struct launch *l = pass_launch(p, KERNEL_gather, (p->batch * in.h * in.w + 255) / 256, 256, 0);
+    bool filled = p->fused && fused_input_channels(p) > in.c;
+    struct launch *l = pass_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather, (p->batch * in.h * in.w + 255) / 256, 256, 0);
     l->args.gather = (struct gather_call){
         .seats = (const struct seat *)(uintptr_t)places->seats,
         .picks = (const struct seat_pick *)(uintptr_t)places->picks,

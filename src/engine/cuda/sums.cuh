@@ -20,6 +20,8 @@ static __device__ __forceinline__ bool is_last_block(uint32_t *count)
     return before == gridDim.x - 1;
 }
 
+enum { AT_ONCE = 8 };
+
 /* The sums of all groups into sums[2][channels]; `scratch` holds a double for each thread. */
 static __device__ __forceinline__ void add_groups(const float *partial, uint32_t groups, uint32_t channels,
                                                   double *scratch, double *sums)
@@ -27,8 +29,15 @@ static __device__ __forceinline__ void add_groups(const float *partial, uint32_t
     uint32_t columns = 2 * channels, parts = blockDim.x / columns, column = threadIdx.x % columns;
     uint32_t part = threadIdx.x / columns;
     double sum = 0;
-    for (uint32_t g = part; part < parts && g < groups; g += parts)
-        sum += __ldcg(partial + (size_t)g * columns + column);
+    for (uint32_t g0 = part; part < parts && g0 < groups; g0 += AT_ONCE * parts) {
+        float some[AT_ONCE]; /* loaded together: a block alone on the device waits for every load */
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            some[i] = g0 + i * parts < groups ? __ldcg(partial + (size_t)(g0 + i * parts) * columns + column) : 0;
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            sum += some[i];
+    }
     scratch[threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.x < columns) {
