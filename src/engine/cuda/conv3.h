@@ -27,28 +27,28 @@ enum norm_line {
 
 enum { CONV3_LEAST = 16 }; /* channels; samples with fewer are filled up with zeros */
 
-/* X(in, out, side, stride, pad, pictures, strips, warps along pixels, warps along channels, tiles at a time) of forward;
- * a block takes so many pictures, or one of so many strips of a picture, at a time. The names of kernels begin with the
- * first five. */
+/* X(in, out, side, stride, pad, pictures, strips, warps along pixels, warps along channels, tiles at a time, blocks that
+ * a multiprocessor should hold) of forward; a block takes so many pictures, or one of so many strips of a picture, at a
+ * time. The names of kernels begin with the first five. */
 #define CONV3_FORWARD(X)                                                                                     \
-    X(16, 16, 32, 1, 1, 1, 2, 8, 1, 2)                                                                       \
-    X(16, 32, 32, 2, 1, 1, 2, 8, 1, 1)                                                                       \
-    X(32, 32, 16, 1, 1, 1, 1, 8, 1, 2)                                                                       \
-    X(32, 64, 16, 2, 1, 1, 1, 2, 4, 2)                                                                       \
-    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2)                                                                        \
-    X(16, 32, 28, 1, 1, 1, 2, 8, 1, 2)                                                                       \
-    X(32, 64, 14, 1, 0, 1, 1, 3, 2, 3)
+    X(16, 16, 32, 1, 1, 1, 2, 8, 1, 2, 3)                                                                    \
+    X(16, 32, 32, 2, 1, 1, 2, 8, 1, 1, 3)                                                                    \
+    X(32, 32, 16, 1, 1, 1, 1, 8, 1, 2, 3)                                                                    \
+    X(32, 64, 16, 2, 1, 1, 1, 2, 4, 2, 2)                                                                    \
+    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2, 2)                                                                     \
+    X(16, 32, 28, 1, 1, 1, 2, 8, 1, 2, 2)                                                                    \
+    X(32, 64, 14, 1, 0, 1, 1, 3, 2, 3, 2)
 
 /* The same of the input's gradient; strips and tiles are those of the input, or of a class of its pixels. */
 #define CONV3_INPUT(X)                                                                                       \
-    X(16, 16, 32, 1, 1, 1, 2, 8, 1, 2)                                                                       \
-    X(32, 32, 16, 1, 1, 1, 1, 4, 2, 2)                                                                       \
-    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2)                                                                        \
-    X(32, 64, 14, 1, 0, 1, 1, 4, 2, 1)
+    X(16, 16, 32, 1, 1, 1, 4, 8, 1, 2, 2)                                                                    \
+    X(32, 32, 16, 1, 1, 1, 2, 4, 2, 2, 2)                                                                    \
+    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2, 2)                                                                     \
+    X(32, 64, 14, 1, 0, 1, 1, 4, 2, 1, 2)
 
 #define CONV3_INPUT_STRIDED(X)                                                                               \
-    X(16, 32, 32, 2, 1, 1, 1, 8, 1, 2)                                                                       \
-    X(32, 64, 16, 2, 1, 1, 1, 4, 2, 1)
+    X(16, 32, 32, 2, 1, 1, 1, 8, 1, 2, 2)                                                                    \
+    X(32, 64, 16, 2, 1, 1, 1, 4, 2, 1, 2)
 
 /* X(in, out, side, stride, pad, strips, warps that share a tile's pixels) of the weights' gradient. */
 #define CONV3_WEIGHT(X)                                                                                      \

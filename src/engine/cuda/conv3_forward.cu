@@ -78,8 +78,8 @@ template <class S> static __device__ __forceinline__ void forward(const struct c
     finish_forward(&c.norm, seat, S::K, (double)c.batch * S::OUT * S::OUT, all);
 }
 
-#define FORWARD(in, out, side, stride, pad, n, strips, wm, wn, mb)                                           \
-    extern "C" __global__ void __launch_bounds__(32 * wm * wn, 2)                                            \
+#define FORWARD(in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                                   \
+    extern "C" __global__ void __launch_bounds__(32 * wm * wn, blocks)                                            \
         conv3_forward_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)  \
     {                                                                                                        \
         forward<shape3<in, out, side, pad, CONV3_SIDE_OUT(side, stride, pad), stride, n, strips, wm, wn, mb>>(c); \

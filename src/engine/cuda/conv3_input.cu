@@ -42,19 +42,11 @@ template <int C> struct completion {
                                                struct lane_sums *sums) const
     {
         float value[8], f[8];
+        if (other && from)
+            q = add_eight(q, n.other);
+        if (z) /* a relu's output: what is not 0 is more */
+            q = keep_eight(q, n.z);
         unpack(q, value);
-        if (other && from) {
-            unpack(n.other, f);
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                value[i] += f[i];
-        }
-        if (z) {
-            unpack(n.z, f);
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                value[i] = f[i] > 0 ? value[i] : 0;
-        }
         unpack(n.before, f);
         if (relu) {
             float by[8], to[8];
@@ -63,10 +55,9 @@ template <int C> struct completion {
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 value[i] = fmaf(f[i], by[i], to[i]) > 0 ? value[i] : 0;
+            q = pack(value); /* exact: these are what they were, or 0 */
         }
-        q = pack(value);
         store_eight(out, at, q);
-        unpack(q, value);
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             sums->of[i] += value[i];
@@ -255,15 +246,15 @@ template <class S> static __device__ __forceinline__ void input_gradient_strided
     finish<S>(c, room, 4 * S::OUT * S::OUT);
 }
 
-#define INPUT(in, out, side, stride, pad, n, strips, wm, wn, mb)                                             \
-    extern "C" __global__ void __launch_bounds__(32 * wm * wn, 2)                                            \
+#define INPUT(in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                                     \
+    extern "C" __global__ void __launch_bounds__(32 * wm * wn, blocks)                                            \
         conv3_input_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)    \
     {                                                                                                        \
         input_gradient<shape3<out, in, CONV3_SIDE_OUT(side, stride, pad), 2 - pad, side, 1, n, strips, wm, wn, mb>>( \
             c);                                                                                              \
     }
-#define INPUT_STRIDED(in, out, side, stride, pad, n, strips, wm, wn, mb)                                     \
-    extern "C" __global__ void __launch_bounds__(32 * wm * wn, 2)                                            \
+#define INPUT_STRIDED(in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                             \
+    extern "C" __global__ void __launch_bounds__(32 * wm * wn, blocks)                                            \
         conv3_input_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)    \
     {                                                                                                        \
         input_gradient_strided<shape3<out, in, side / 2, 1, side / 2, 1, n, strips, wm, wn, mb>>(c);         \

@@ -13,10 +13,10 @@ struct conv3_row { /* one kernel of conv3.h */
     size_t pictures, strips; /* at a time; of a picture */
 };
 
-#define FORWARD_ROW(i, o, side_, s, p, n, strips, wm, wn, mb)                                                        \
+#define FORWARD_ROW(i, o, side_, s, p, n, strips, wm, wn, mb, blocks)                                                        \
     {i, o, side_, s, p, KERNEL_conv3_forward_##i##_##o##_##side_##_##s##_##p, 32 * (wm) * (wn),              \
      CONV3_SHARED_FORWARD(i, o, side_, s, p, n, strips, wm, wn, mb), n, strips},
-#define INPUT_ROW(i, o, side_, s, p, n, strips, wm, wn, mb)                                                          \
+#define INPUT_ROW(i, o, side_, s, p, n, strips, wm, wn, mb, blocks)                                                          \
     {i, o, side_, s, p, KERNEL_conv3_input_##i##_##o##_##side_##_##s##_##p, 32 * (wm) * (wn),                \
      CONV3_SHARED_INPUT(i, o, side_, s, p, n, strips, wm, wn, mb), n, strips},
 #define WEIGHT_ROW(i, o, side_, s, p, strips, share)                                                                 \

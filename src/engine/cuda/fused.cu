@@ -4,6 +4,8 @@
 #include "engine/cuda/mma.cuh"
 #include "engine/cuda/sums.cuh"
 
+extern __shared__ __align__(16) char fused_memory[];
+
 /* Which entry a block belongs to: the last whose first block is not after it. */
 template <class ENTRY> static __device__ __forceinline__ ENTRY entry_of(const ENTRY *entries, uint32_t n)
 {
@@ -17,21 +19,26 @@ template <class ENTRY> static __device__ __forceinline__ ENTRY entry_of(const EN
  * input channels as zeros. A block takes sixteen output channels. */
 extern "C" __global__ void prepare_weights(const __grid_constant__ struct prepare_call c)
 {
-    __shared__ float all[PREPARE_CHANNELS * 64 * 9];
+    __shared__ __align__(16) float all[9 * (PREPARE_CHANNELS * 64 + 4)]; /* [tap][o][i]; taps on other banks */
     struct prepare_entry e = entry_of(c.entries, c.n_entries);
     uint32_t first = (blockIdx.x - e.first_block) * PREPARE_CHANNELS, vectors = e.in_filled / 8;
+    uint32_t step = PREPARE_CHANNELS * e.in_filled + 4;
     const float *from = c.seats[blockIdx.z].params + e.from + (size_t)first * e.in * 9;
     bf16 *to = (bf16 *)c.weights + blockIdx.z * c.stride;
+    if (e.in < e.in_filled) {
+        for (uint32_t i = threadIdx.x; i < 9 * step; i += blockDim.x)
+            all[i] = 0;
+        __syncthreads();
+    }
     for (uint32_t i = threadIdx.x; i < PREPARE_CHANNELS * e.in * 9; i += blockDim.x)
-        all[i] = from[i];
+        all[i % 9 * step + i / 9 / e.in * e.in_filled + i / 9 % e.in] = from[i];
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < 9 * PREPARE_CHANNELS * vectors; i += blockDim.x) {
-        uint32_t tap = i / (PREPARE_CHANNELS * vectors), o = i / vectors % PREPARE_CHANNELS, c0 = i % vectors * 8;
-        float f[8];
-#pragma unroll
-        for (uint32_t k = 0; k < 8; k++)
-            f[k] = c0 + k < e.in ? all[(o * e.in + c0 + k) * 9 + tap] : 0;
-        store_eight(to, e.forward_at + ((size_t)tap * e.out + first + o) * e.in_filled + c0, pack(f));
+        uint32_t tap = i / (PREPARE_CHANNELS * vectors), at = i % (PREPARE_CHANNELS * vectors) * 8;
+        const float *f = all + tap * step + at;
+        float4 low = *(const float4 *)f, high = *(const float4 *)(f + 4);
+        float eight[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        store_eight(to, e.forward_at + ((size_t)tap * e.out + first) * e.in_filled + at, pack(eight));
     }
     for (uint32_t i = threadIdx.x; i < 9 * e.in * (PREPARE_CHANNELS / 8); i += blockDim.x) {
         uint32_t o = i % (PREPARE_CHANNELS / 8) * 8, channel = i / (PREPARE_CHANNELS / 8) % e.in;
@@ -39,7 +46,7 @@ extern "C" __global__ void prepare_weights(const __grid_constant__ struct prepar
         float f[8];
 #pragma unroll
         for (uint32_t k = 0; k < 8; k++)
-            f[k] = all[((o + k) * e.in + channel) * 9 + tap];
+            f[k] = all[tap * step + (o + k) * e.in_filled + channel];
         store_eight(to, e.backward_at + ((size_t)(8 - tap) * e.in + channel) * e.out + first + o, pack(f));
     }
 }
@@ -131,7 +138,6 @@ extern "C" __global__ void fused_add(const __grid_constant__ struct fused_add_ca
  * seat's last block finishes the batchnorm. Dynamic shared memory: [threads][16] floats. */
 static __device__ __forceinline__ void finish_picture(const struct fused_pool_call &c, const float *a, const float *b)
 {
-    extern __shared__ __align__(16) char fused_memory[];
     float *all = (float *)fused_memory;
     uint32_t channels = c.in.c, eights = channels / 8, lines = blockDim.x / eights;
     for (int i = 0; i < 8; i++) {
@@ -157,7 +163,6 @@ static __device__ __forceinline__ void finish_picture(const struct fused_pool_ca
 /* A global pool of z: a block takes a picture; lines of pixels are added in order. Dynamic shared memory as above. */
 extern "C" __global__ void fused_globalpool_forward(const __grid_constant__ struct fused_pool_call c)
 {
-    extern __shared__ __align__(16) char fused_memory[];
     float *all = (float *)fused_memory;
     uint32_t pixels = c.in.h * c.in.w, size = pixels * c.in.c, eights = c.in.c / 8, lines = blockDim.x / eights;
     size_t picture = blockIdx.z * (size_t)c.batch + blockIdx.x;

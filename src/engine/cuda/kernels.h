@@ -56,15 +56,22 @@
     X(norm, norm_back_sums)                                                                                  \
     X(norm, norm_back_finish)                                                                                \
     X(norm, norm_backward)                                                                                   \
-    X(weights, conv_forward)                                                                                 \
-    X(weights, conv_back_input)                                                                              \
-    X(weights, conv_back_weight)                                                                             \
-    X(weights, linear_forward)                                                                               \
-    X(weights, linear_back_input)                                                                            \
-    X(weights, linear_back_weight)                                                                           \
+    X(weights, conv_forward_exact)                                                                           \
+    X(weights, conv_forward_tensor)                                                                          \
+    X(weights, conv_back_input_exact)                                                                        \
+    X(weights, conv_back_input_tensor)                                                                       \
+    X(weights, conv_back_weight_exact)                                                                       \
+    X(weights, conv_back_weight_tensor)                                                                      \
+    X(weights, linear_forward_exact)                                                                         \
+    X(weights, linear_forward_tensor)                                                                        \
+    X(weights, linear_back_input_exact)                                                                      \
+    X(weights, linear_back_input_tensor)                                                                     \
+    X(weights, linear_back_weight_exact)                                                                     \
+    X(weights, linear_back_weight_tensor)                                                                    \
     X(linear, linear_few_forward)                                                                            \
     X(linear, linear_few_back_input)                                                                         \
     X(linear, linear_few_back_weight)                                                                        \
+    X(weights, add_outputs)                                                                                  \
     X(weights, add_stretches)                                                                                \
     X(weights, bias_gradient)                                                                                \
     X(rows, step_sgd_plain)                                                                                  \

@@ -44,24 +44,29 @@ extern "C" __global__ void linear_few_back_input(struct call c)
     }
 }
 
-/* The gradient of the bias rides along: it is that of an input that is always 1. */
+/* A block takes 32 inputs of one output: eight lines of threads share the batch and are added in order. The gradient of
+ * the bias rides along: it is that of an input that is always 1. */
 extern "C" __global__ void linear_few_back_weight(struct call c)
 {
+    __shared__ float sums[8][33];
     struct seat seat = my_seat(&c);
     struct numbers dy = at_seat(c.dy, c.out, c.batch), x = at_seat(c.x[0], c.in, c.batch);
     float *dweight = in_row(seat.grads, c.weight), *dbias = in_row(seat.grads, c.bias);
-    size_t n_in = size_of(c.in);
-    for (size_t i = my_first(); i < c.out.c * (n_in + 1); i += my_step()) {
-        size_t o = i / (n_in + 1), j = i % (n_in + 1);
-        if (j == n_in && !dbias)
-            continue;
-        float sum = 0;
-#pragma unroll 8
-        for (uint32_t n = 0; n < c.batch; n++)
-            sum += get(dy, n * (size_t)c.out.c + o) * (j < n_in ? get(x, n * n_in + j) : 1);
-        if (j < n_in)
-            dweight[o * n_in + in_weights(c.in, j)] = sum;
-        else
-            dbias[o] = sum;
-    }
+    size_t n_in = size_of(c.in), across = (n_in + 32) / 32, o = blockIdx.x / across;
+    uint32_t lane = threadIdx.x % 32, line = threadIdx.x / 32;
+    size_t j = blockIdx.x % across * 32 + lane;
+    float sum = 0;
+#pragma unroll 4
+    for (uint32_t n = line; n < c.batch; n += 8)
+        sum += get(dy, n * (size_t)c.out.c + o) * (j < n_in ? get(x, n * n_in + j) : 1);
+    sums[line][lane] = sum;
+    __syncthreads();
+    if (line > 0 || j > n_in || (j == n_in && !dbias))
+        return;
+    for (uint32_t i = 1; i < 8; i++)
+        sum += sums[i][lane];
+    if (j < n_in)
+        dweight[o * n_in + in_weights(c.in, j)] = sum;
+    else
+        dbias[o] = sum;
 }

@@ -80,9 +80,36 @@ static __device__ __forceinline__ uint4 load_eight(const void *at, size_t i)
     return *(const uint4 *)((const bf16 *)at + i);
 }
 
+/* As one access of 16 bytes, past the first cache: nobody near reads it soon. */
 static __device__ __forceinline__ void store_eight(void *at, size_t i, uint4 q)
 {
-    *(uint4 *)((bf16 *)at + i) = q;
+    __stcg((uint4 *)((bf16 *)at + i), q);
+}
+
+/* Two numbers at a time. */
+static __device__ __forceinline__ unsigned add_two(unsigned a, unsigned b)
+{
+    unsigned sum;
+    asm("{ .reg .b32 one; mov.b32 one, 0x3f803f80; fma.rn.bf16x2 %0, %1, one, %2; }" : "=r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+/* Ones in all bits of a number that is not 0. */
+static __device__ __forceinline__ unsigned not_zero_two(unsigned a)
+{
+    return ((a & 0x7fffu) ? 0xffffu : 0u) | ((a & 0x7fff0000u) ? 0xffff0000u : 0u);
+}
+
+static __device__ __forceinline__ uint4 add_eight(uint4 a, uint4 b)
+{
+    return make_uint4(add_two(a.x, b.x), add_two(a.y, b.y), add_two(a.z, b.z), add_two(a.w, b.w));
+}
+
+/* Those of a whose fellows in `by` are not 0; zeros for the others. */
+static __device__ __forceinline__ uint4 keep_eight(uint4 a, uint4 by)
+{
+    return make_uint4(a.x & not_zero_two(by.x), a.y & not_zero_two(by.y), a.z & not_zero_two(by.z),
+                      a.w & not_zero_two(by.w));
 }
 
 #endif

@@ -18,6 +18,12 @@ static size_t n_splits(size_t n)
     return s < MOST_SPLITS ? s : MOST_SPLITS;
 }
 
+/* A long line of inputs meets a small batch: few tiles, each with much to read. */
+static size_t linear_splits(size_t n_in)
+{
+    return pieces(n_in, 512);
+}
+
 static size_t size_of(struct dims d)
 {
     return (size_t)d.c * d.h * d.w;
@@ -29,6 +35,9 @@ static void add_values(struct pass *p, enum cuda_kernel kernel, const struct cal
     size_t blocks = pieces(n, THREADS);
     pass_add(p, kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, 1, THREADS, c);
 }
+
+/* The kernel of a product in the pass's precision. */
+#define PRODUCT(p, name) ((p)->bf16 ? KERNEL_##name##_tensor : KERNEL_##name##_exact)
 
 static void add_product(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t rows,
                         size_t columns)
@@ -43,7 +52,7 @@ static size_t weight_size(const struct call *c)
 
 static void conv_forward(struct pass *p, const struct call *c)
 {
-    add_product(p, KERNEL_conv_forward, c, (size_t)c->batch * c->out.h * c->out.w, c->out.c);
+    add_product(p, PRODUCT(p, conv_forward), c, (size_t)c->batch * c->out.h * c->out.w, c->out.c);
 }
 
 static void conv_backward(struct pass *p, const struct call *c)
@@ -53,10 +62,10 @@ static void conv_backward(struct pass *p, const struct call *c)
     split.splits = (uint32_t)n_splits(pixels);
     if (c->bias != CUDA_NONE)
         pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
-    add_product(p, KERNEL_conv_back_weight, &split, c->out.c, (size_t)c->in.c * c->kernel * c->kernel);
+    add_product(p, PRODUCT(p, conv_back_weight), &split, c->out.c, (size_t)c->in.c * c->kernel * c->kernel);
     add_values(p, KERNEL_add_stretches, &split, weight_size(c));
     if (c->dx[0].at)
-        add_product(p, KERNEL_conv_back_input, c, (size_t)c->batch * c->in.h * c->in.w, c->in.c);
+        add_product(p, PRODUCT(p, conv_back_input), c, (size_t)c->batch * c->in.h * c->in.w, c->in.c);
 }
 
 /* Too few outputs to fill tiles. */
@@ -71,22 +80,26 @@ static void linear_forward(struct pass *p, const struct call *c)
         add_values(p, KERNEL_linear_few_forward, c, 32 * (size_t)c->batch * c->out.c);
         return;
     }
-    add_product(p, KERNEL_linear_forward, c, c->batch, c->out.c);
+    struct call split = *c;
+    split.splits = (uint32_t)linear_splits(size_of(c->in));
+    add_product(p, PRODUCT(p, linear_forward), &split, c->batch, c->out.c);
+    if (split.splits > 1)
+        add_values(p, KERNEL_add_outputs, &split, (size_t)c->batch * c->out.c);
 }
 
 static void linear_backward(struct pass *p, const struct call *c)
 {
     if (is_narrow(c)) {
-        add_values(p, KERNEL_linear_few_back_weight, c, c->out.c * (size_of(c->in) + 1));
+        pass_add(p, KERNEL_linear_few_back_weight, c->out.c * pieces(size_of(c->in) + 1, LANES), 1, THREADS, c);
         if (c->dx[0].at)
             add_values(p, KERNEL_linear_few_back_input, c, c->batch * size_of(c->in));
         return;
     }
     if (c->bias != CUDA_NONE)
         pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
-    add_product(p, KERNEL_linear_back_weight, c, c->out.c, size_of(c->in));
+    add_product(p, PRODUCT(p, linear_back_weight), c, c->out.c, size_of(c->in));
     if (c->dx[0].at)
-        add_product(p, KERNEL_linear_back_input, c, c->batch, size_of(c->in));
+        add_product(p, PRODUCT(p, linear_back_input), c, c->batch, size_of(c->in));
 }
 
 static struct call split_by_channel(const struct call *c)
@@ -178,6 +191,9 @@ size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch)
         struct shape in = g->tensors[op->in[0]].shape;
         return n_splits(batch * in.h * in.w) * 2 * in.c * sizeof(double);
     }
+    if (op->kind == OP_LINEAR)
+        return linear_splits(shape_size(g->tensors[op->in[0]].shape)) * batch * g->tensors[op->out].shape.c *
+               sizeof(float);
     if (op->kind == OP_CONV) {
         struct shape out = g->tensors[op->out].shape;
         return n_splits(batch * out.h * out.w) * g->params[op->weight].size * sizeof(float);

@@ -160,7 +160,9 @@ static void add_gather(struct pass *p, const struct pass_places *places)
 {
     struct dims in = dims_of(p, 0);
     bool filled = p->fused && fused_input_channels(p) > in.c;
-    struct launch *l = pass_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather, (p->batch * in.h * in.w + 255) / 256, 256, 0);
+    size_t each = filled ? 1024 : 256; /* pixels of a block */
+    struct launch *l = pass_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather,
+                                   (p->batch * in.h * in.w + each - 1) / each, 256, 0);
     l->args.gather = (struct gather_call){
         .seats = (const struct seat *)(uintptr_t)places->seats,
         .picks = (const struct seat_pick *)(uintptr_t)places->picks,

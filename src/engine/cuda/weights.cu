@@ -31,7 +31,7 @@ static __device__ struct layer my_layer(const struct call *c)
     return l;
 }
 
-/* Where sums of a stretch go: [seat][split][size of the weights] */
+/* Where sums of a stretch go: [seat][split][size] */
 static __device__ float *stretch_place(const struct call *c, size_t size, uint32_t split)
 {
     return (float *)c->partial + (blockIdx.z * (size_t)c->splits + split) * size;
@@ -182,21 +182,21 @@ static __device__ lines<LEAD, ROW, COLUMN> lines_of(struct numbers x, ROW row, C
     return t;
 }
 
-extern "C" __global__ void __launch_bounds__(TILE_THREADS) conv_forward(struct call c)
+template <bool TENSOR> static __device__ __forceinline__ void conv_forward(const struct call &c)
 {
     struct layer l = my_layer(&c);
     windows<false> x = {l.x, c.in, c.out, c.kernel, c.stride, c.pad};
     size_t step = (size_t)c.in.c * l.taps;
     auto w = table_of<false>(
         l.weight, [=](uint32_t o) { return o * step; },
-        [=](uint32_t k) { return (size_t)(k % c.in.c) * l.taps + k / c.in.c; });
-    multiply(x, w, c.batch * c.out.h * c.out.w, c.out.c, c.in.c * l.taps, 1,
+        [=, &c](uint32_t k) { return (size_t)(k % c.in.c) * l.taps + k / c.in.c; });
+    multiply<TENSOR>(x, w, c.batch * c.out.h * c.out.w, c.out.c, c.in.c * l.taps, 1,
              [&](uint32_t pixel, uint32_t o, float sum) {
                  put(l.y, pixel * (size_t)c.out.c + o, sum + (l.bias ? l.bias[o] : 0));
              });
 }
 
-extern "C" __global__ void __launch_bounds__(TILE_THREADS) conv_back_input(struct call c)
+template <bool TENSOR> static __device__ __forceinline__ void conv_back_input(const struct call &c)
 {
     struct layer l = my_layer(&c);
     windows_above dy = {l.dy, c.in, c.out, c.kernel, c.stride, c.pad};
@@ -204,12 +204,12 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS) conv_back_input(struc
     auto w = table_of<false>(
         l.weight, [=](uint32_t i) { return (size_t)i * l.taps; },
         [=](uint32_t k) { return k % c.out.c * step + k / c.out.c; });
-    multiply(dy, w, c.batch * c.in.h * c.in.w, c.in.c, c.out.c * l.taps, 1,
+    multiply<TENSOR>(dy, w, c.batch * c.in.h * c.in.w, c.in.c, c.out.c * l.taps, 1,
              [&](uint32_t pixel, uint32_t i, float sum) { put(l.dx, pixel * (size_t)c.in.c + i, sum); });
 }
 
 /* Element (o, (tap, i)) of one stretch's sums, where the gradient row wants it. */
-extern "C" __global__ void __launch_bounds__(TILE_THREADS) conv_back_weight(struct call c)
+template <bool TENSOR> static __device__ __forceinline__ void conv_back_weight(const struct call &c)
 {
     struct layer l = my_layer(&c);
     windows_turned x = {{l.x, c.in, c.out, c.kernel, c.stride, c.pad}};
@@ -218,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS) conv_back_weight(stru
         [=](uint32_t pixel) { return pixel * (size_t)c.out.c; });
     uint32_t columns = c.in.c * l.taps;
     float *out = stretch_place(&c, (size_t)c.out.c * columns, blockIdx.y);
-    multiply(dy, x, c.out.c, columns, c.batch * c.out.h * c.out.w, c.splits,
+    multiply<TENSOR>(dy, x, c.out.c, columns, c.batch * c.out.h * c.out.w, c.splits,
              [&](uint32_t o, uint32_t n, float sum) {
                  out[o * (size_t)columns + n % c.in.c * l.taps + n / c.in.c] = sum;
              });
@@ -231,20 +231,25 @@ static __device__ __forceinline__ size_t in_weights(struct dims d, uint32_t j)
     return pixels == 1 ? j : (size_t)(j % d.c) * pixels + j / d.c;
 }
 
-extern "C" __global__ void __launch_bounds__(TILE_THREADS) linear_forward(struct call c)
+/* With splits, sums of stretches of the input go to places of their own: add_outputs. */
+template <bool TENSOR> static __device__ __forceinline__ void linear_forward(const struct call &c)
 {
     struct layer l = my_layer(&c);
     size_t n_in = size_of(c.in);
+    float *place = stretch_place(&c, (size_t)c.batch * c.out.c, blockIdx.y);
     auto x = lines_of<false>(
         l.x, [=](uint32_t n) { return n * n_in; }, [](uint32_t j) { return (size_t)j; });
     auto w = table_of<false>(
         l.weight, [=](uint32_t o) { return o * n_in; }, [=](uint32_t j) { return in_weights(c.in, j); });
-    multiply(x, w, c.batch, c.out.c, n_in, 1, [&](uint32_t n, uint32_t o, float sum) {
-        put(l.y, n * (size_t)c.out.c + o, sum + (l.bias ? l.bias[o] : 0));
+    multiply<TENSOR>(x, w, c.batch, c.out.c, n_in, c.splits, [&](uint32_t n, uint32_t o, float sum) {
+        if (c.splits > 1)
+            place[n * (size_t)c.out.c + o] = sum;
+        else
+            put(l.y, n * (size_t)c.out.c + o, sum + (l.bias ? l.bias[o] : 0));
     });
 }
 
-extern "C" __global__ void __launch_bounds__(TILE_THREADS) linear_back_input(struct call c)
+template <bool TENSOR> static __device__ __forceinline__ void linear_back_input(const struct call &c)
 {
     struct layer l = my_layer(&c);
     size_t n_in = size_of(c.in);
@@ -252,11 +257,11 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS) linear_back_input(str
         l.dy, [=](uint32_t n) { return n * (size_t)c.out.c; }, [](uint32_t o) { return (size_t)o; });
     auto w = table_of<true>(
         l.weight, [=](uint32_t j) { return in_weights(c.in, j); }, [=](uint32_t o) { return o * n_in; });
-    multiply(dy, w, c.batch, n_in, c.out.c, 1,
+    multiply<TENSOR>(dy, w, c.batch, n_in, c.out.c, 1,
              [&](uint32_t n, uint32_t j, float sum) { put(l.dx, n * n_in + j, sum); });
 }
 
-extern "C" __global__ void __launch_bounds__(TILE_THREADS) linear_back_weight(struct call c)
+template <bool TENSOR> static __device__ __forceinline__ void linear_back_weight(const struct call &c)
 {
     struct layer l = my_layer(&c);
     size_t n_in = size_of(c.in);
@@ -265,9 +270,39 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS) linear_back_weight(st
     auto x = lines_of<true>(
         l.x, [](uint32_t j) { return (size_t)j; }, [=](uint32_t n) { return n * n_in; });
     float *out = in_row(my_seat(&c).grads, c.weight);
-    multiply(dy, x, c.out.c, n_in, c.batch, 1, [&](uint32_t o, uint32_t j, float sum) {
+    multiply<TENSOR>(dy, x, c.out.c, n_in, c.batch, 1, [&](uint32_t o, uint32_t j, float sum) {
         out[o * n_in + in_weights(c.in, j)] = sum;
     });
+}
+
+#define BOTH(name)                                                                                           \
+    extern "C" __global__ void __launch_bounds__(TILE_THREADS) name##_exact(const __grid_constant__ struct call c) \
+    {                                                                                                        \
+        name<false>(c);                                                                                      \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(TILE_THREADS) name##_tensor(const __grid_constant__ struct call c) \
+    {                                                                                                        \
+        name<true>(c);                                                                                       \
+    }
+
+BOTH(conv_forward)
+BOTH(conv_back_input)
+BOTH(conv_back_weight)
+BOTH(linear_forward)
+BOTH(linear_back_input)
+BOTH(linear_back_weight)
+
+extern "C" __global__ void add_outputs(struct call c)
+{
+    struct numbers y = at_seat(c.y, c.out, c.batch);
+    const float *bias = in_row(my_seat(&c).params, c.bias);
+    size_t size = (size_t)c.batch * c.out.c;
+    for (size_t i = my_first(); i < size; i += my_step()) {
+        float sum = bias ? bias[i % c.out.c] : 0;
+        for (uint32_t s = 0; s < c.splits; s++)
+            sum += stretch_place(&c, size, s)[i];
+        put(y, i, sum);
+    }
 }
 
 /* The stretches of a weight gradient, added in order. */
