@@ -78,6 +78,19 @@ struct blend {
     size_t n;
 };
 
+/* What a device does in one round of lessons and steps of all replicas, for those who measure it. */
+enum { WORK_KERNELS = 64 };
+struct engine_work {
+    double bytes;                              /* the least that its memory has to move */
+    double peak_bytes_per_s, peak_flops_per_s; /* ceilings, just measured: a copy; multiply-adds in this precision */
+    struct work_kernel {
+        const char *name;
+        double ms; /* of all calls in the round */
+        size_t calls;
+    } kernels[WORK_KERNELS]; /* longest first */
+    size_t n_kernels;
+};
+
 struct engine { /* the part all engines share; each embeds it first */
     const struct engine_ops *ops;
     struct engine_setup setup;
@@ -104,6 +117,10 @@ struct engine_ops {
     /* Rows, of replicas or spare, to and from the host. `floats` has row_size floats. */
     fault (*read)(struct engine *e, enum row row, size_t replica, float *floats);
     fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
+
+    /* Runs the last call's lessons again, kernel by kernel, and measures the device. Optional: an engine on the host has
+     * no kernels to tell apart. Spoils gradients and statistics. */
+    fault (*measure)(struct engine *e, struct engine_work *out);
 
     /* One line for people: threads, instruction set, memory used for what. Caller's buffer. */
     void (*describe)(const struct engine *e, char *text, size_t n);

@@ -102,6 +102,10 @@ struct shape3 {
     static constexpr int NW = K / WN, NT = NW / 8, EIGHTS = NW / 8; /* channels of a warp; products; eights */
     static constexpr int TURNS = NW / 16;                           /* eights of a tile for each lane */
     static constexpr int STAGE = NW + 8;                            /* pitch */
+    /* The MB tiles of a warp lie below each other where rows are whole tiles, or tiles two rows of eight. */
+    static constexpr bool BELOW = STRIDE == 1 && GROUP == 1 && (OUT == 8 || OUT % 16 == 0) && TILES % MB == 0;
+    static constexpr int ACROSS = BELOW && OUT >= 16 ? OUT / 16 : 1;
+    static constexpr int ROUNDS = (TILES + MB - 1) / MB;
     static_assert(OUT % STRIPS == 0 && NW % 16 == 0, "whole strips, whole pairs of products");
 };
 
@@ -154,6 +158,12 @@ template <class S> static __device__ __forceinline__ unsigned pixel_of_lane(cons
                      lane / 16 * 8);
 }
 
+/* The first tile of a round; the others follow ACROSS further on each. */
+template <class S> static __device__ __forceinline__ int tile_of(int round, int m)
+{
+    return (round / S::ACROSS * S::MB + m) * S::ACROSS + round % S::ACROSS;
+}
+
 /* All nine taps: where each shifts the window to, and which weights it has. */
 template <class S> struct all_taps {
     static constexpr int N = 9;
@@ -194,6 +204,57 @@ static __device__ __forceinline__ void slide3(float (*sum)[S::NT][4], const unsi
     }
 }
 
+/* The same with all nine taps for tiles below each other: what is loaded for one row of windows is what the rows above
+ * and below it meet at other taps. `pixels` is that of the first tile. */
+template <class S>
+static __device__ __forceinline__ void slide_below(float (*sum)[S::NT][4], unsigned pixels, unsigned weights)
+{
+    constexpr bool PAIRS = S::OUT == 8; /* a tile is two rows; lanes 8 to 15 name the second */
+    constexpr int LOADS = PAIRS ? S::MB + 1 : S::MB + 2, DOWN = (PAIRS ? 2 : 1) * S::WIDE * S::PITCH;
+#pragma unroll
+    for (int kx = 0; kx < 3; kx++)
+#pragma unroll
+        for (int c = 0; c < S::C; c += 16) {
+            unsigned a[LOADS][4];
+#pragma unroll
+            for (int l = 0; l < LOADS; l++)
+                load_matrices(a[l], pixels + (l * DOWN + kx * S::PITCH + c) * 2);
+#pragma unroll
+            for (int ky = 0; ky < 3; ky++) {
+                unsigned b[S::NT / 2][4];
+#pragma unroll
+                for (int n = 0; n < S::NT / 2; n++)
+                    load_matrices(b[n], weights + (((ky * 3 + kx) * S::K + n * 16) * S::PITCH + c) * 2);
+#pragma unroll
+                for (int m = 0; m < S::MB; m++) {
+                    /* a pair of rows that begins with the second of one load ends with the first of the next */
+                    const bool between = PAIRS && ky == 1;
+                    const int l = PAIRS ? m + ky / 2 : m + ky;
+                    const unsigned rows[4] = {between ? a[l][1] : a[l][0], between ? a[l + 1][0] : a[l][1],
+                                              between ? a[l][3] : a[l][2], between ? a[l + 1][2] : a[l][3]};
+#pragma unroll
+                    for (int n = 0; n < S::NT; n++)
+                        multiply_add(sum[m][n], rows, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+                }
+            }
+        }
+}
+
+/* The products of one round with all taps. */
+template <class S>
+static __device__ __forceinline__ void slide_round(const room3<S> &room, float (*sum)[S::NT][4], int round, int wn)
+{
+    if constexpr (S::BELOW) {
+        slide_below<S>(sum, pixel_of_lane<S>(room, tile_of<S>(round, 0)), weights_of_lane<S>(room, wn));
+    } else {
+        unsigned pixels[S::MB];
+#pragma unroll
+        for (int m = 0; m < S::MB; m++)
+            pixels[m] = pixel_of_lane<S>(room, tile_of<S>(round, m));
+        slide3<S, all_taps<S>>(sum, pixels, weights_of_lane<S>(room, wn));
+    }
+}
+
 /* The pixel of a group and the channel that this lane is handed in its turn at a tile. */
 template <class S> static __device__ __forceinline__ int pixel_in_turn(int tile, int turn)
 {
@@ -207,7 +268,7 @@ template <class S> static __device__ __forceinline__ int channel_of_lane(int wn)
 
 /* MB tiles' sums, eight channels of a pixel at a time: taker(tile of the MB, turn, values). */
 template <class S, class TAKER>
-static __device__ __forceinline__ void deliver3(const room3<S> &room, const float (*sum)[S::NT][4], int first_tile,
+static __device__ __forceinline__ void deliver3(const room3<S> &room, const float (*sum)[S::NT][4], int round,
                                                 TAKER taker)
 {
     int lane = threadIdx.x % 32;
@@ -225,7 +286,7 @@ static __device__ __forceinline__ void deliver3(const room3<S> &room, const floa
             int row = (lane + 32 * turn) / S::EIGHTS;
             bool whole = S::GROUP * S::PIXELS % 16 == 0 && S::TILES % (S::WM * S::MB) == 0;
             uint4 q = *(const uint4 *)(room.stage + (m * 16 + row) * S::STAGE + lane % S::EIGHTS * 8);
-            if (whole || pixel_in_turn<S>(first_tile + m, turn) < S::GROUP * S::PIXELS)
+            if (whole || pixel_in_turn<S>(tile_of<S>(round, m), turn) < S::GROUP * S::PIXELS)
                 taker(m, turn, q);
         }
 }

@@ -54,15 +54,11 @@ template <class S> static __device__ __forceinline__ void forward(const struct c
         __syncthreads();
         if (next < groups)
             fetch3<L>(raw, source, first_of<S>(next), next % S::STRIPS, c.batch);
-        for (int m0 = wm * S::MB; m0 < S::TILES; m0 += S::WM * S::MB) {
+        for (int round = wm; round < S::ROUNDS; round += S::WM) {
             float sum[S::MB][S::NT][4] = {};
-            unsigned pixels[S::MB];
-#pragma unroll
-            for (int m = 0; m < S::MB; m++)
-                pixels[m] = pixel_of_lane<S>(room, m0 + m);
-            slide3<S, all_taps<S>>(sum, pixels, weights_of_lane<S>(room, wn));
-            deliver3<S>(room, sum, m0, [&](int m, int turn, uint4 q) {
-                uint32_t p = group * S::GROUP * S::PIXELS + pixel_in_turn<S>(m0 + m, turn);
+            slide_round<S>(room, sum, round, wn);
+            deliver3<S>(room, sum, round, [&](int m, int turn, uint4 q) {
+                uint32_t p = group * S::GROUP * S::PIXELS + pixel_in_turn<S>(tile_of<S>(round, m), turn);
                 if (S::GROUP == 1 || p < c.batch * S::PIXELS)
                     output(p, channel_of_lane<S>(wn), q, &sums);
             });

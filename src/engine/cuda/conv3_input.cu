@@ -103,28 +103,26 @@ static __device__ __forceinline__ void finish(const struct conv3_call &c, const 
     finish_backward(&c.norm, c.seats[blockIdx.z], S::K, (double)c.batch * pixels, all);
 }
 
-/* One round of MB tiles: WHERE says which pixel of dx a pixel of the group is, and where `other` lies for it. */
-template <class S, class TAPS, class WHERE>
-static __device__ __forceinline__ void tiles3(const room3<S> &room, const completion<S::K> &complete, int m0, int wn,
-                                              struct lane_sums *sums, WHERE where)
+/* One round of MB tiles: SLIDE makes the sums, WHERE says which pixel of dx a pixel of the group is, and where `other`
+ * lies for it. */
+template <class S, class SLIDE, class WHERE>
+static __device__ __forceinline__ void round3(const room3<S> &room, const completion<S::K> &complete, int round, int wn,
+                                              struct lane_sums *sums, SLIDE slide, WHERE where)
 {
     typename completion<S::K>::needs needs[S::MB][S::TURNS];
     float sum[S::MB][S::NT][4] = {};
-    unsigned pixels[S::MB];
     int channel = channel_of_lane<S>(wn);
 #pragma unroll
-    for (int m = 0; m < S::MB; m++) {
-        pixels[m] = pixel_of_lane<S>(room, m0 + m);
+    for (int m = 0; m < S::MB; m++)
 #pragma unroll
         for (int turn = 0; turn < S::TURNS; turn++) {
-            int p = pixel_in_turn<S>(m0 + m, turn);
+            int p = pixel_in_turn<S>(tile_of<S>(round, m), turn);
             if (p < S::GROUP * S::PIXELS)
                 complete.fetch(where.pixel(p) * S::K + channel, where.other(p, channel), &needs[m][turn]);
         }
-    }
-    slide3<S, TAPS>(sum, pixels, weights_of_lane<S>(room, wn));
-    deliver3<S>(room, sum, m0, [&](int m, int turn, uint4 q) {
-        int p = pixel_in_turn<S>(m0 + m, turn);
+    slide(sum);
+    deliver3<S>(room, sum, round, [&](int m, int turn, uint4 q) {
+        int p = pixel_in_turn<S>(tile_of<S>(round, m), turn);
         complete(where.pixel(p) * S::K + channel, where.other(p, channel) >= 0, channel, q, needs[m][turn], sums);
     });
 }
@@ -165,8 +163,10 @@ template <class S> static __device__ __forceinline__ void input_gradient(const s
         if (next < groups)
             fetch3<L>(raw, source, first_of<S>(next), next % S::STRIPS, c.batch);
         where_plain<S> where = {(size_t)group * S::PIXELS};
-        for (int m0 = wm * S::MB; m0 < S::TILES; m0 += S::WM * S::MB)
-            tiles3<S, all_taps<S>>(room, complete, m0, wn, &sums, where);
+        for (int round = wm; round < S::ROUNDS; round += S::WM)
+            round3<S>(
+                room, complete, round, wn, &sums, [&](float (*sum)[S::NT][4]) { slide_round<S>(room, sum, round, wn); },
+                where);
         keep_sums<S>(c, room, sums, group);
     }
     finish<S>(c, room, S::OUT * S::OUT);
@@ -213,8 +213,17 @@ static __device__ __forceinline__ void class3(const room3<S> &room, const comple
                                               size_t picture, struct lane_sums *sums)
 {
     where_class<S, PY, PX> where = {picture};
-    for (int m0 = wm * S::MB; m0 < S::TILES; m0 += S::WM * S::MB)
-        tiles3<S, class_taps<S, PY, PX>>(room, complete, m0, wn, sums, where);
+    for (int round = wm; round < S::ROUNDS; round += S::WM)
+        round3<S>(
+            room, complete, round, wn, sums,
+            [&](float (*sum)[S::NT][4]) {
+                unsigned pixels[S::MB];
+#pragma unroll
+                for (int m = 0; m < S::MB; m++)
+                    pixels[m] = pixel_of_lane<S>(room, tile_of<S>(round, m));
+                slide3<S, class_taps<S, PY, PX>>(sum, pixels, weights_of_lane<S>(room, wn));
+            },
+            where);
 }
 
 template <class S> static __device__ __forceinline__ void input_gradient_strided(const struct conv3_call &c)

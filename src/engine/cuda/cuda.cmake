@@ -44,7 +44,8 @@ endforeach()
 list(APPEND CUDA_TARGETS -gencode arch=compute_${LATEST},code=compute_${LATEST})
 
 file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu)
-file(GLOB CUDA_HEADERS CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cuh ${CMAKE_CURRENT_LIST_DIR}/call.h)
+file(GLOB CUDA_HEADERS CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cuh ${CMAKE_CURRENT_LIST_DIR}/call.h
+     ${CMAKE_CURRENT_LIST_DIR}/conv3.h ${CMAKE_CURRENT_LIST_DIR}/measure.h)
 foreach(source ${CUDA_SOURCES})
   get_filename_component(name ${source} NAME_WE)
   set(options -O3 -std=c++17)

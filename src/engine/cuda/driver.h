@@ -35,6 +35,7 @@
     X(cuMemAllocHost)                                                                                        \
     X(cuMemFreeHost)                                                                                         \
     X(cuMemcpyHtoDAsync)                                                                                     \
+    X(cuMemcpyDtoDAsync)                                                                                     \
     X(cuMemcpyDtoHAsync)                                                                                     \
     X(cuMemsetD8Async)                                                                                       \
     X(cuStreamCreate)                                                                                        \

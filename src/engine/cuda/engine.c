@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/cuda/measure.h"
 #include "engine/cuda/pass.h"
 
 enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
@@ -350,6 +351,29 @@ static fault cuda_write(struct engine *e, enum row row, size_t replica, const fl
     INSIDE(c, store_write(&c->store, row, replica, floats));
 }
 
+/* Parameters and slots are read and written by a step, gradients read. */
+static double step_traffic(const struct engine_setup *s)
+{
+    size_t n_slots = s->optim ? optim_row(s->optim)->n_slots : 0;
+    return s->optim ? (double)((3 + 2 * n_slots) * s->graph->size * sizeof(float)) : 0;
+}
+
+static fault measure_all(struct cuda *c, struct engine_work *out)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    memset(out, 0, sizeof *out);
+    out->bytes = (double)s->n_replicas * (c->learn.traffic + step_traffic(s));
+    TRY(measure_kernels(&c->learn, smaller(s->n_replicas, c->learn.n_seats), out));
+    return measure_peaks(&c->device, c->learn.bf16, c->memory, larger(c->learn.n_bytes, c->exam.n_bytes),
+                         out);
+}
+
+static fault cuda_measure(struct engine *e, struct engine_work *out)
+{
+    struct cuda *c = (struct cuda *)e;
+    INSIDE(c, measure_all(c, out));
+}
+
 static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
@@ -372,5 +396,6 @@ const struct engine_ops engine_cuda = {
     .mix = cuda_mix,
     .read = cuda_read,
     .write = cuda_write,
+    .measure = cuda_measure,
     .describe = cuda_describe,
 };

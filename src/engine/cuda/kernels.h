@@ -17,7 +17,8 @@
     X(fused)                                                                                                 \
     X(conv3_forward)                                                                                         \
     X(conv3_input)                                                                                           \
-    X(conv3_weight)
+    X(conv3_weight)                                                                                          \
+    X(peak)
 
 #define CUDA_KERNELS(X)                                                                                      \
     X(input, gather)                                                                                         \
@@ -83,6 +84,8 @@
     X(rows, step_adam)                                                                                       \
     X(rows, blend_rows)                                                                                      \
     X(rows, fill_floats)                                                                                     \
+    X(peak, peak_exact)                                                                                      \
+    X(peak, peak_tensor)                                                                                     \
     X(fused, prepare_weights)                                                                                \
     X(fused, sum_stretches)                                                                                  \
     X(fused, fused_add)                                                                                      \

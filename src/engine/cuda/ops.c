@@ -90,7 +90,8 @@ static void linear_forward(struct pass *p, const struct call *c)
 static void linear_backward(struct pass *p, const struct call *c)
 {
     if (is_narrow(c)) {
-        pass_add(p, KERNEL_linear_few_back_weight, c->out.c * pieces(size_of(c->in) + 1, LANES), 1, THREADS, c);
+        pass_add(p, KERNEL_linear_few_back_weight, c->out.c * pieces(size_of(c->in) + 1, LANES), 1, THREADS,
+                 c);
         if (c->dx[0].at)
             add_values(p, KERNEL_linear_few_back_input, c, c->batch * size_of(c->in));
         return;
@@ -150,10 +151,12 @@ static void globalpool_forward(struct pass *p, const struct call *c)
     BY_INPUT(name)
 
 BY_OUTPUT(add)
-BY_INPUT(add) BY_OUTPUT(relu) BY_INPUT(relu) BY_OUTPUT(tanh) BY_INPUT(tanh) BY_OUTPUT(sigmoid)
-    BY_INPUT(sigmoid) BY_OUTPUT(dropout) BY_INPUT(dropout) BY_OUTPUT(reshape) BY_INPUT(reshape)
-        BY_OUTPUT(maxpool) BY_INPUT(maxpool) BY_OUTPUT(avgpool) BY_INPUT(avgpool) BY_INPUT(globalpool)
-            BY_OUTPUT(shortcut) BY_INPUT(shortcut) LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
+BY_INPUT(add)
+BY_OUTPUT(relu)
+BY_INPUT(relu) BY_OUTPUT(tanh) BY_INPUT(tanh) BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout)
+    BY_INPUT(dropout) BY_OUTPUT(reshape) BY_INPUT(reshape) BY_OUTPUT(maxpool) BY_INPUT(maxpool)
+        BY_OUTPUT(avgpool) BY_INPUT(avgpool) BY_INPUT(globalpool) BY_OUTPUT(shortcut) BY_INPUT(shortcut)
+            LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
 
                 typedef void add_fn(struct pass *p, const struct call *c);
 
@@ -199,4 +202,20 @@ size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch)
         return n_splits(batch * out.h * out.w) * g->params[op->weight].size * sizeof(float);
     }
     return 0;
+}
+
+/* Forward reads its inputs and writes its output; backward reads what the op keeps and the gradient behind
+ * it, and writes the gradients before it. Parameters count in fp32, their gradients likewise. */
+size_t ops_traffic(const struct pass *p, const struct step *s)
+{
+    const struct op *op = &p->graph->ops[s->op];
+    const struct op_row *row = &op_rows[op->kind];
+    size_t bytes =
+        op->weight >= 0 ? p->graph->params[op->weight].size * sizeof(float) * (s->back ? 2 : 1) : 0;
+    for (int k = 0; k < 2 && op->in[k] >= 0; k++)
+        bytes += ((size_t)(!s->back || row->keeps_in) + s->wanted[k] + s->adds[k]) *
+                 pass_tensor_bytes(p, op->in[k]);
+    if (op->out >= 0)
+        bytes += ((size_t)(!s->back || row->keeps_out) + s->back) * pass_tensor_bytes(p, op->out);
+    return bytes;
 }

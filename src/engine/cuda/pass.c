@@ -7,10 +7,9 @@
 
 enum { ALIGN = 256 };
 
-static size_t tensor_bytes(const struct pass *p, int tensor)
+size_t pass_tensor_bytes(const struct pass *p, int tensor)
 {
-    size_t n = shape_size(p->graph->tensors[tensor].shape);
-    return p->n_seats * p->batch * n * (pass_is_half(p, tensor) ? 2 : 4);
+    return p->batch * shape_size(p->graph->tensors[tensor].shape) * (pass_is_half(p, tensor) ? 2 : 4);
 }
 
 size_t pass_take(struct pass *p, size_t n_bytes)
@@ -62,7 +61,7 @@ fault pass_plan(struct pass *p, struct device *device, const struct engine_setup
     if (!sizes || !p->moments_at)
         return OUT_OF_MEMORY;
     for (size_t t = 0; t < g->n_tensors; t++)
-        sizes[t] = tensor_bytes(p, (int)t);
+        sizes[t] = p->n_seats * pass_tensor_bytes(p, (int)t);
     TRY(plan_make(g, learning, sizes, sizes, &p->arena, &p->plan));
     TRY(fused_plan(p));
     place_the_rest(p);
@@ -159,7 +158,7 @@ void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t gri
 static void add_gather(struct pass *p, const struct pass_places *places)
 {
     struct dims in = dims_of(p, 0);
-    bool filled = p->fused && fused_input_channels(p) > in.c;
+    bool filled = p->fused && p->fused->input_channels > in.c;
     size_t each = filled ? 1024 : 256; /* pixels of a block */
     struct launch *l = pass_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather,
                                    (p->batch * in.h * in.w + each - 1) / each, 256, 0);
@@ -169,14 +168,15 @@ static void add_gather(struct pass *p, const struct pass_places *places)
         .inputs = {places->inputs[0], places->inputs[1]},
         .in = in,
         .batch = (uint32_t)p->batch,
-        .filled = p->fused ? (uint32_t)fused_input_channels(p) : in.c,
+        .filled = p->fused ? (uint32_t)p->fused->input_channels : in.c,
         .x = value_of(p, places, 0),
         .labels = at(places, p->labels_at),
     };
+    p->traffic += (double)(p->batch * l->args.gather.filled * in.h * in.w * (pass_is_half(p, 0) ? 2 : 4));
 }
 
-/* Some kernels want more shared memory than a block gets unasked, and some share out their work by how many blocks
- * the device runs at a time. */
+/* Some kernels want more shared memory than a block gets unasked, and some share out their work by how many
+ * blocks the device runs at a time. */
 static fault settle(struct pass *p, struct launch *l)
 {
     const struct driver *d = &p->device->driver;
@@ -205,8 +205,10 @@ fault pass_place(struct pass *p, const struct pass_places *places)
     for (size_t i = 0; i < p->plan.n_steps; i++) {
         const struct step *s = &p->plan.steps[i];
         struct call c = make_call(p, places, s);
-        if (!p->fused || !fused_step(p, places, s))
+        if (!p->fused || !fused_step(p, places, s)) {
             ops_add(p, s, &c);
+            p->traffic += (double)ops_traffic(p, s);
+        }
     }
     if (p->fused)
         TRY(fused_end(p, places));
@@ -225,8 +227,8 @@ void pass_release(struct pass *p)
     arena_release(&p->arena);
 }
 
-/* Blocks for each of n seats such that the slowest has the least to do: every block begins (half a group's worth of
- * work) and takes its groups one after the other. */
+/* Blocks for each of n seats such that the slowest has the least to do: every block begins (half a group's
+ * worth of work) and takes its groups one after the other. */
 static unsigned blocks_for(const struct launch *l, size_t n)
 {
     unsigned best = 1;
@@ -242,18 +244,21 @@ static unsigned blocks_for(const struct launch *l, size_t n)
     return best;
 }
 
-static fault launch_all(struct pass *p, size_t n)
+fault pass_run_one(struct pass *p, size_t i, size_t n)
 {
     const struct driver *d = &p->device->driver;
-    for (size_t i = 0; i < p->n_launches; i++) {
-        struct launch *l = &p->launches[i];
-        void *args[] = {&l->args};
-        unsigned grid_x = l->groups ? blocks_for(l, n) : l->grid_x;
-        CUresult result =
-            d->cuLaunchKernel(p->device->kernels.of[l->kernel], grid_x, l->grid_y, (unsigned)n, l->threads,
-                              1, 1, l->shared_bytes, p->device->stream, args, NULL);
-        TRY(driver_check(d, result, cuda_kernel_names[l->kernel]));
-    }
+    struct launch *l = &p->launches[i];
+    void *args[] = {&l->args};
+    unsigned grid_x = l->groups ? blocks_for(l, n) : l->grid_x;
+    CUresult result = d->cuLaunchKernel(p->device->kernels.of[l->kernel], grid_x, l->grid_y, (unsigned)n,
+                                        l->threads, 1, 1, l->shared_bytes, p->device->stream, args, NULL);
+    return driver_check(d, result, cuda_kernel_names[l->kernel]);
+}
+
+static fault launch_all(struct pass *p, size_t n)
+{
+    for (size_t i = 0; i < p->n_launches; i++)
+        TRY(pass_run_one(p, i, n));
     return OK;
 }
 

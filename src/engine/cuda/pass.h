@@ -56,6 +56,7 @@ struct pass {
     CUdeviceptr tables; /* owned: what lasts from run to run; the memory may be others' in between */
     struct launch *launches;
     size_t n_launches;
+    double traffic; /* bytes that the launches must move for one seat, each tensor once */
     struct replay replays[REPLAYS];
 };
 
@@ -72,6 +73,8 @@ void pass_release(struct pass *p);
 
 /* Runs all launches for the first n seats. Does not wait. */
 fault pass_run(struct pass *p, size_t n);
+/* One launch of the list by itself. */
+fault pass_run_one(struct pass *p, size_t i, size_t n);
 
 /* For fused.c. */
 size_t pass_take(struct pass *p, size_t n_bytes);       /* the next stretch of memory */
@@ -79,12 +82,17 @@ size_t pass_take_table(struct pass *p, size_t n_bytes); /* of the tables, zeroed
 struct launch *pass_launch(struct pass *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
                            size_t shared_bytes);
 
+/* A tensor of one seat in bytes. */
+size_t pass_tensor_bytes(const struct pass *p, int tensor);
+
 /* For ops.c: adds one launch. */
 void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
               const struct call *call);
 
 /* ops.c: adds the launches of one step. */
 void ops_add(struct pass *p, const struct step *s, const struct call *call);
+/* ops.c: bytes that the step must move for one seat. */
+size_t ops_traffic(const struct pass *p, const struct step *s);
 /* ops.c: bytes of scratch one seat needs for the sums of this op. */
 size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch);
 /* ops.c: the most launches a step adds. */
