@@ -56,7 +56,8 @@ typedef enum {
     VECHE_PROGRESS,   /* a round is over; comes often                        */
     VECHE_EVALUATION, /* the agents were examined                            */
     VECHE_CHECKPOINT, /* the run was saved                                   */
-    VECHE_NOTICE      /* something worth a line: `text`                      */
+    VECHE_NOTICE,     /* something worth a line: `text`                      */
+    VECHE_METHOD      /* of a comparison: the next method begins             */
 } veche_event_kind;
 
 typedef struct {
@@ -71,7 +72,12 @@ typedef struct {
     double train_loss, train_accuracy; /* mean since the last evaluation; accuracy in percent */
     double loss, accuracy;             /* of the last evaluation, mean over agents; NaN before the first */
     double disagreement;               /* L2 from the mean, of the last evaluation         */
-    const char *text;                  /* VECHE_NOTICE, VECHE_CHECKPOINT (the file); valid during the call */
+    double waiting; /* share of the agents' virtual time spent on waiting, 0 to 1: mean, ... */
+    double waiting_min, waiting_max; /* ... of who waited least, of who waited most */
+    const char *waited_for; /* who holds the others up, "agent 3"; NULL: nobody; valid during the call */
+    const char *method;     /* of a comparison: which, NULL outside one ... */
+    size_t number, methods; /* ... its number, from 1, of how many           */
+    const char *text;       /* VECHE_NOTICE, VECHE_CHECKPOINT (the file); valid during the call */
 } veche_event;
 
 typedef void veche_watch(void *ctx, const veche_event *event);
@@ -109,11 +115,35 @@ VECHE_API size_t veche_parameter_size(const veche_run *r);  /* floats in all    
 VECHE_API veche_parameter veche_parameter_at(const veche_run *r, size_t i);
 VECHE_API veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats);
 
+/* ---- comparisons: one experiment by several methods, same data, seed and machines ---- */
+
+typedef struct veche_comparison veche_comparison;
+
+/* Works out and checks all methods and makes the comparison's folder; nothing is trained yet. `over`: n_over
+ * lists "KEY=VALUE,VALUE,...", of which every combination is a method; none: every strategy that fits.
+ * `target`: accuracy in percent to which methods are timed; 0: none. `out`: the folder to make, which may not
+ * be there; NULL: options->folder/NAME-compare, or NAME-compare-2, ... */
+VECHE_API veche_fault *veche_compare(const veche_experiment *e, const char *const *over, size_t n_over,
+                                     double target, const char *out, const veche_options *options,
+                                     veche_comparison **comparison);
+/* Goes on with a comparison's folder: what is done is done, what was begun is resumed. */
+VECHE_API veche_fault *veche_compare_resume(const char *folder, const veche_options *options,
+                                            veche_comparison **comparison);
+VECHE_API bool veche_is_comparison(const char *folder);
+/* Trains all methods that are not done. One that fails is told of and passed over; all of
+ * them failing is a fault. Stops as a run does. */
+VECHE_API veche_fault *veche_compare_go(veche_comparison *c);
+VECHE_API void veche_compare_stop(veche_comparison *c); /* from any thread, and from a signal handler */
+VECHE_API const char *veche_compare_folder(const veche_comparison *c);
+/* The table of methods, or one JSON object. */
+VECHE_API veche_fault *veche_compare_print(const veche_comparison *c, bool json, char **text);
+VECHE_API void veche_compare_close(veche_comparison *c);
+
 /* ---- reports ---- */
 
 typedef struct veche_report veche_report;
 
-/* Reads the folders of n runs, finished or not, without touching them. */
+/* Reads the folders of n runs, finished or not, without touching them; of a comparison, all its runs. */
 VECHE_API veche_fault *veche_report_read(const char *const *runs, size_t n, veche_report **out);
 /* Formats: "text" (a table), "json" (one object), "html" (a page that needs no other file), "svg:accuracy",
  * "svg:loss", "svg:disagreement", "svg:variation". `by` is the axis of the figures: "epochs" (also for NULL),
@@ -156,7 +186,8 @@ VECHE_API veche_fault *veche_topology(const char *spec, const char *weights, uin
 
 /* Figures as one JSON object. "engine": samples a second; settings are "model=resnet20", "batch=32", "precision=fp32",
  * "threads=2", "replicas=1", "seconds=5", "engine=dnnl". "local", "mix": what the local world costs beside the engine;
- * settings are overrides of an experiment, "agents=100". */
+ * settings are overrides of an experiment, "agents=100". "allreduce": virtual seconds of a sum by every algorithm;
+ * "agents=16", "floats=1000000", "latency_ms=1", "bandwidth_mbps=1000". */
 VECHE_API veche_fault *veche_bench(const char *what, const char *const *settings, size_t n, char **json);
 
 #ifdef __cplusplus

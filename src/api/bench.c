@@ -82,14 +82,20 @@ static const struct field rows[] = {
 
 enum { N_ROWS_HERE = sizeof rows / sizeof *rows };
 
+struct row_names {
+    const struct field *rows;
+    size_t n;
+};
+
 static const char *row_name(const void *ctx, size_t i)
 {
-    (void)ctx;
-    return i < N_ROWS_HERE ? rows[i].name : NULL;
+    const struct row_names *names = ctx;
+    return i < names->n ? names->rows[i].name : NULL;
 }
 
 /* One "key=value". */
-static fault read_setting(const char *text, struct arena *arena, struct bench_settings *s)
+static fault read_setting(const struct row_names *names, const char *text, struct arena *arena,
+                          void *settings)
 {
     const char *equals = strchr(text, '=');
     if (!equals)
@@ -97,21 +103,29 @@ static fault read_setting(const char *text, struct arena *arena, struct bench_se
     char *key = arena_printf(arena, "%.*s", (int)(equals - text), text);
     if (!key)
         return OUT_OF_MEMORY;
-    for (size_t i = 0; i < N_ROWS_HERE; i++)
-        if (text_is(key, rows[i].name)) {
-            fault f = field_read(&rows[i], equals + 1, arena, s);
+    for (size_t i = 0; i < names->n; i++)
+        if (text_is(key, names->rows[i].name)) {
+            fault f = field_read(&names->rows[i], equals + 1, arena, settings);
             return f ? fault_before(f, "command line: %s: ", text) : OK;
         }
-    const char *nearest = text_nearest(key, row_name, NULL);
+    const char *nearest = text_nearest(key, row_name, names);
     return FAIL(FAULT_USAGE, "command line: %s: unknown setting '%s'; did you mean '%s'?", text, key,
-                nearest ? nearest : "model");
+                nearest ? nearest : names->rows[0].name);
+}
+
+fault bench_settings(const struct field *fields, size_t n_fields, const char *const *texts, size_t n,
+                     struct arena *arena, void *settings)
+{
+    struct row_names names = {fields, n_fields};
+    TRY(field_defaults(fields, n_fields, arena, settings));
+    for (size_t i = 0; i < n; i++)
+        TRY(read_setting(&names, texts[i], arena, settings));
+    return OK;
 }
 
 static fault read_settings(const char *const *texts, size_t n, struct arena *arena, struct bench_settings *s)
 {
-    TRY(field_defaults(rows, N_ROWS_HERE, arena, s));
-    for (size_t i = 0; i < n; i++)
-        TRY(read_setting(texts[i], arena, s));
+    TRY(bench_settings(rows, N_ROWS_HERE, texts, n, arena, s));
     bool resnet = text_starts(s->model, "resnet");
     if (!s->channels)
         s->channels = resnet ? 3 : 1;
@@ -245,5 +259,7 @@ veche_fault *veche_bench(const char *what, const char *const *settings, size_t n
         return bench_engine(settings, n, json);
     if (text_is(what, "local") || text_is(what, "mix"))
         return bench_world(text_is(what, "mix"), settings, n, json);
-    return FAIL(FAULT_USAGE, "there is no bench '%s'; there are engine, local and mix", what);
+    if (text_is(what, "allreduce"))
+        return bench_allreduce(settings, n, json);
+    return FAIL(FAULT_USAGE, "there is no bench '%s'; there are engine, local, mix and allreduce", what);
 }

@@ -7,9 +7,17 @@
 
 #include "base/sha256.h"
 
-/* The mean of the living agents' parameters and statistics, in the spare row kept for it. */
-static fault blend_mean(struct veche_run *r)
+/* Whose parameters stand for the group's: those of its centre while it lives. */
+static bool has_centre(const struct veche_run *r)
 {
+    return strategy_row(r->experiment)->has_centre && local_is_alive(r->world, r->n_agents);
+}
+
+/* The group's model, in the spare row kept for it: the mean of the living agents' parameters, or the
+ * centre's; and the mean of their statistics. */
+static fault blend_model(struct veche_run *r)
+{
+    size_t centre = r->n_agents;
     size_t *from = calloc(r->n_agents, sizeof *from), n = 0;
     float *weights = calloc(r->n_agents, sizeof *weights);
     fault f = from && weights ? OK : OUT_OF_MEMORY;
@@ -21,13 +29,14 @@ static fault blend_mean(struct veche_run *r)
     static const enum row rows[] = {ROW_PARAMS, ROW_STATS};
     for (size_t i = 0; !f && n && i < 2; i++)
         if (row_size(&r->engine->setup, rows[i])) {
+            bool central = rows[i] == ROW_PARAMS && has_centre(r);
             struct blend b = {.row = rows[i],
                               .into = local_mean_row(r->stage.n_members),
                               .also = NO_ROW,
                               .end = TO_END,
-                              .from = from,
-                              .weights = weights,
-                              .n = n};
+                              .from = central ? &centre : from,
+                              .weights = central ? (float[]){1} : weights,
+                              .n = central ? 1 : n};
             f = r->engine->ops->mix(r->engine, &b, 1);
         }
     free(from);
@@ -35,8 +44,8 @@ static fault blend_mean(struct veche_run *r)
     return f;
 }
 
-/* Distances of the living agents' parameters from their mean, averaged over the agents; the variation is the
- * root mean square distance over the length of the mean. */
+/* Distances of the living agents' parameters from the group's model, averaged over the agents; the variation
+ * is the root mean square distance over the length of the model. */
 static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
 {
     size_t n = r->graph->size, living = 0;
@@ -103,7 +112,7 @@ static void score(struct veche_run *r, size_t i, const struct exam *exam)
         r->best_accuracy = r->scores[i].accuracy;
 }
 
-/* All agents, and their mean where there are several. */
+/* All agents, and the group's model where there are several. */
 static fault examine_all(struct veche_run *r)
 {
     bool several = r->n_agents > 1;
@@ -114,7 +123,7 @@ static fault examine_all(struct veche_run *r)
     for (size_t i = 0; i < n; i++)
         exams[i] = (struct exam){.replica = i < r->n_agents ? i : local_mean_row(r->stage.n_members),
                                  .n = r->dataset->test.n};
-    fault f = several ? blend_mean(r) : OK;
+    fault f = several ? blend_model(r) : OK;
     if (!f)
         f = r->engine->ops->examine(r->engine, exams, n);
     for (size_t i = 0; !f && i < r->n_agents; i++)
@@ -146,6 +155,7 @@ fault session_evaluate(struct veche_run *r)
         .averaged_accuracy = r->averaged_accuracy,
         .disagreement = r->disagreement,
     };
+    e.waiting = session_waiting(r, true);
     TRY(run_record_evaluation(&r->folder, &e));
     session_tell(r, VECHE_EVALUATION, NULL);
     return OK;
@@ -170,6 +180,40 @@ static fault hash_parameters(const struct veche_run *r, char hex[SHA256_HEX])
     return f;
 }
 
+/* What a strategy calls those that help: servers where it has a setting for their number. */
+static const char *helper_word(const struct kind *strategy)
+{
+    for (size_t i = 0; i < strategy->n_fields; i++)
+        if (strcmp(strategy->fields[i].name, "servers") == 0)
+            return "server";
+    return "helper";
+}
+
+struct waiting session_waiting(const struct veche_run *r, bool thorough)
+{
+    struct waiting w = {
+        .waiting_s = r->waits,
+        .waited_for_s = local_waited_for(r->world),
+        .n_agents = r->n_agents,
+        .n_members = r->stage.n_members,
+        .virtual_s = local_now_s(r->world),
+        .helper = helper_word(r->experiment->strategy.kind),
+        .longest = NO_MEMBER,
+        .link = {NO_MEMBER, NO_MEMBER},
+    };
+    size_t who, ends[2];
+    for (size_t i = 0; i < w.n_members; i++)
+        r->waits[i] = local_counts(r->world, i).waiting_s;
+    waiting_judge(&w, local_helpers_waited_for(r->world), r->waits + r->n_agents);
+    if (w.most != NO_MEMBER && local_longest_for(r->world, (size_t)w.most, &who, &w.longest_s))
+        w.longest = (int64_t)who;
+    if (thorough && local_slowest_link(r->world, ends, &w.link_s)) {
+        w.link[0] = (int64_t)ends[0];
+        w.link[1] = (int64_t)ends[1];
+    }
+    return w;
+}
+
 /* What the agents did together: bytes, messages, waiting, staleness. */
 static void add_up(const struct veche_run *r, struct summary *s)
 {
@@ -179,6 +223,7 @@ static void add_up(const struct veche_run *r, struct summary *s)
         const struct staleness *st = &r->agents[i].staleness;
         s->bytes += c.bytes;
         s->messages += c.messages;
+        s->dropped += r->agents[i].dropped;
         waiting += i < r->n_agents ? c.waiting_s : 0;
         stale += (double)st->sum;
         steps += (double)st->n;
@@ -217,6 +262,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .disagreement = r->disagreement,
     };
     add_up(r, &s);
+    s.waiting = session_waiting(r, true);
     TRY(hash_parameters(r, s.params_sha256));
     *out = s;
     return OK;

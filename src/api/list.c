@@ -16,12 +16,13 @@ static void print_range(FILE *out, const struct field *f)
         return;
     }
     fputs(f->whole ? "a list of whole numbers" : field_kind_name(f->kind), out);
-    if (f->min == 0 && f->max == 0)
-        return;
-    if (f->max > f->min && f->max < 1e18)
+    bool any = f->min == 0 && f->max == 0;
+    if (!any && f->max > f->min && f->max < 1e18)
         fprintf(out, ", %s%g to %g", f->above_min ? "above " : "", f->min, f->max);
-    else
+    else if (!any)
         fprintf(out, ", %s %g", f->above_min ? "above" : "at least", f->min);
+    if (f->word)
+        fprintf(out, ", or %s", f->word);
 }
 
 static void print_fields(FILE *out, const struct field *fields, size_t n)

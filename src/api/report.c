@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/compare.h"
 #include "base/text.h"
 #include "record/file.h"
 #include "record/report.h"
@@ -11,12 +12,48 @@ struct veche_report {
     struct report report; /* owned */
 };
 
+/* The runs of a comparison in place of its folder. */
+static fault expand(const char *const *runs, size_t n, struct arena *arena, const char ***paths,
+                    size_t *n_paths)
+{
+    const char **list = NULL;
+    size_t have = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char **inner = (const char **)&runs[i];
+        size_t n_inner = 1;
+        struct plan plan = {0};
+        if (is_comparison(runs[i])) {
+            TRY(plan_read(runs[i], &plan));
+            fault f = plan_runs(&plan, runs[i], arena, &inner, &n_inner);
+            plan_release(&plan);
+            TRY(f);
+        }
+        const char **longer = ARENA_NEW(arena, const char *, have + n_inner + 1);
+        if (!longer)
+            return OUT_OF_MEMORY;
+        if (have)
+            memcpy(longer, list, have * sizeof *list);
+        memcpy(longer + have, inner, n_inner * sizeof *inner);
+        list = longer;
+        have += n_inner;
+    }
+    *paths = list;
+    *n_paths = have;
+    return OK;
+}
+
 veche_fault *veche_report_read(const char *const *runs, size_t n, veche_report **out)
 {
     veche_report *r = calloc(1, sizeof *r);
     if (!r)
         return OUT_OF_MEMORY;
-    fault f = report_read(runs, n, &r->report);
+    struct arena arena = {0};
+    const char **paths;
+    size_t n_paths;
+    fault f = expand(runs, n, &arena, &paths, &n_paths);
+    if (!f)
+        f = report_read(paths, n_paths, &r->report);
+    arena_release(&arena);
     if (f)
         free(r);
     else

@@ -58,14 +58,15 @@ static fault open_topology(struct veche_run *r)
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t members = (size_t)e->members;
+    size_t members = (size_t)e->members, helpers = members - (size_t)e->agents;
+    size_t n_links = (r->topology ? r->topology->n_edges : 0) + helpers * (size_t)e->agents;
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
         .test = &r->dataset->test,
         .n_replicas = members,
         .n_keep = strategy_row(e)->n_keep,
-        .n_spare = local_spare_rows(members, r->topology ? r->topology->n_edges : 0),
+        .n_spare = local_spare_rows(members, n_links),
         .batch = (size_t)e->data.batch,
         .precision = (enum precision)e->engine.precision,
         .threads = (int)e->engine.threads,
@@ -111,7 +112,8 @@ static fault open_agents(struct veche_run *r)
     r->agents = calloc(members, sizeof *r->agents);
     r->scores = calloc(agents, sizeof *r->scores);
     r->speeds = calloc(members, sizeof *r->speeds);
-    if (!r->agents || !r->scores || !r->speeds)
+    r->waits = calloc(members, sizeof *r->waits);
+    if (!r->agents || !r->scores || !r->speeds || !r->waits)
         return OUT_OF_MEMORY;
     machine_speeds(&e->machines, (uint64_t)e->train.seed, agents, r->speeds);
     for (size_t i = agents; i < members; i++)
@@ -125,10 +127,11 @@ static fault open_agents(struct veche_run *r)
         .seed = (uint64_t)e->train.seed,
         .n_agents = agents,
         .n_members = members,
+        .n_params = r->graph->size,
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
-        .asynchronous = strategy_row(e)->asynchronous,
+        .asynchronous = strategy_is_asynchronous(e),
     };
     if (strategy_row(e)->open)
         TRY(strategy_row(e)->open(&r->stage));
@@ -204,6 +207,7 @@ void session_close(struct veche_run *r)
     free(r->agents);
     free(r->scores);
     free(r->speeds);
+    free(r->waits);
     free(r);
 }
 
@@ -247,10 +251,25 @@ static void mean_tally(const struct veche_run *r, double *loss, double *accuracy
     *accuracy = sum.samples ? 100 * (double)sum.hits / (double)sum.samples : NAN;
 }
 
+/* Who waits, and for whom; `name` is room for the name. */
+static void tell_waiting(const struct veche_run *r, veche_event *event, char name[MEMBER_NAME])
+{
+    struct waiting w = session_waiting(r, false);
+    struct spread s = spread_of(w.waiting_s, w.n_agents);
+    int64_t who = w.slowest != NO_MEMBER ? w.slowest : w.most;
+    if (!(w.virtual_s > 0))
+        return;
+    event->waiting = s.mean / w.virtual_s;
+    event->waiting_min = s.min / w.virtual_s;
+    event->waiting_max = s.max / w.virtual_s;
+    event->waited_for = who == NO_MEMBER ? NULL : member_name(&w, who, name);
+}
+
 void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
 {
     if (!r->options.watch)
         return;
+    char name[MEMBER_NAME];
     bool evaluated = r->evaluated != NOT_YET;
     size_t n = r->n_agents;
     veche_event event = {
@@ -275,6 +294,7 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
     } else {
         mean_tally(r, &event.train_loss, &event.train_accuracy);
     }
+    tell_waiting(r, &event, name);
     r->options.watch(r->options.ctx, &event);
 }
 
@@ -318,8 +338,8 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 {
     struct veche_run *r = ctx;
     r->notes++;
-    fault_drop(run_record_note(&r->folder, local_steps(r->world), now_s, session_seconds(r), (int64_t)agent,
-                               kind, text));
+    uint64_t step = local_steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
+    fault_drop(run_record_note(&r->folder, step, now_s, session_seconds(r), (int64_t)agent, kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
 

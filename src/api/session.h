@@ -33,6 +33,7 @@ struct veche_run {
     struct local *world;
     double *speeds;
     struct score *scores; /* of the last evaluation, one per agent */
+    double *waits;        /* what each member has waited, as of session_waiting */
     double averaged_loss, averaged_accuracy;
     struct disagreement disagreement;
     struct block image; /* where rows are gathered to be saved or restored */
@@ -77,6 +78,8 @@ uint64_t session_rounds(const struct veche_run *r);
 /* examine.c: all agents, and their mean, on the test samples; one event, one line in the records. */
 fault session_evaluate(struct veche_run *r);
 fault session_summary(const struct veche_run *r, struct summary *out);
+/* Who has waited for whom until now; `thorough`: the slowest link as well. Valid until the next call. */
+struct waiting session_waiting(const struct veche_run *r, bool thorough);
 
 /* save.c: the whole state to the run's folder and back, bit for bit. */
 fault session_save(struct veche_run *r);

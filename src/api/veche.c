@@ -7,16 +7,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "api/handle.h"
 #include "api/registry.h"
 #include "api/session.h"
 #include "base/pool.h"
-
-struct veche_experiment {
-    char *text, *source; /* owned */
-    char **overrides;    /* owned */
-    size_t n_overrides;
-    struct experiment *parsed; /* owned: text and overrides, checked */
-};
 
 const char *veche_version(void)
 {
@@ -43,6 +37,21 @@ static fault parse(const veche_experiment *e, struct experiment **out)
     struct registry registry = registry_of_everything();
     return experiment_parse(e->text, strlen(e->text), e->source, (const char *const *)e->overrides,
                             e->n_overrides, &registry, out);
+}
+
+fault experiment_with(const veche_experiment *e, const char *const *more, size_t n_more,
+                      struct experiment **out)
+{
+    size_t n = e->n_overrides + n_more;
+    const char **all = calloc(n + 1, sizeof *all);
+    if (!all)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        all[i] = i < e->n_overrides ? e->overrides[i] : more[i - e->n_overrides];
+    struct registry registry = registry_of_everything();
+    fault f = experiment_parse(e->text, strlen(e->text), e->source, all, n, &registry, out);
+    free(all);
+    return f;
 }
 
 veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out)
@@ -120,20 +129,25 @@ veche_fault *veche_print(const veche_experiment *e, char **yaml)
     return experiment_print(e->parsed, yaml);
 }
 
-veche_fault *veche_describe_model(const veche_experiment *e, char **text)
+fault experiment_examine(const struct experiment *e, char **layers)
 {
     struct sample_shape s;
     struct graph *graph;
     struct topology *topology;
-    TRY(session_check(e->parsed));
-    TRY(session_topology(e->parsed, &topology));
+    TRY(session_check(e));
+    TRY(session_topology(e, &topology));
     if (topology)
         topology_free(topology);
-    TRY(dataset_shape(&e->parsed->data, &s));
-    TRY(graph_build(&e->parsed->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
-    fault f = graph_describe(graph, text);
+    TRY(dataset_shape(&e->data, &s));
+    TRY(graph_build(&e->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
+    fault f = layers ? graph_describe(graph, layers) : OK;
     graph_free(graph);
     return f;
+}
+
+veche_fault *veche_describe_model(const veche_experiment *e, char **text)
+{
+    return experiment_examine(e->parsed, text);
 }
 
 void veche_experiment_free(veche_experiment *e)

@@ -153,6 +153,13 @@ static fault check_range(const struct field *row, double value, const char *text
 static fault read_int(const struct field *row, const char *text, int64_t *out)
 {
     int64_t value = 0;
+    if (row->word && text_is(text, row->word)) {
+        *out = 0;
+        return OK;
+    }
+    if (row->word && !is_decimal(text, true))
+        return FAIL(FAULT_EXPERIMENT, "'%s' is neither a whole number nor '%s'", text_shown(text).text,
+                    row->word);
     TRY(parse_int(text, &value));
     TRY(check_range(row, (double)value, text));
     *out = value;
@@ -451,6 +458,8 @@ const char *field_print(const struct field *row, const void *settings, struct ar
     char number[REAL_TEXT];
     switch (row->kind) {
     case FIELD_INT:
+        if (row->word && *(const int64_t *)member == 0)
+            return row->word;
         return arena_printf(arena, "%lld", (long long)*(const int64_t *)member);
     case FIELD_REAL:
         print_real(*(const double *)member, number);

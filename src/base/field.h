@@ -50,6 +50,7 @@ struct field {
     double min, max;            /* INT, REAL, REALS, EVERY's count; both 0: any; max not above min: no most */
     bool above_min;             /* min itself is not allowed                                     */
     bool whole;                 /* REALS: whole numbers only                                     */
+    const char *word;           /* INT: may be written in place of a number, and then the member is 0; or NULL */
     const char *const *choices; /* CHOICE: NULL-terminated                                       */
     const char *help;           /* one line, without a full stop                                 */
 };

@@ -36,14 +36,17 @@ int cli_bench(int argc, char **argv)
     static const struct argp_option options[] = {{"json", 'j', 0, 0, "Print JSON (always so)", 0}, {0}};
     static const struct argp parser = {options,
                                        take_word,
-                                       "engine|local|mix [key=value ...]",
+                                       "engine|local|mix|allreduce [key=value ...]",
                                        "engine: how many samples a second an engine trains on. Settings and "
                                        "defaults: model=resnet20 batch=32 "
                                        "precision=fp32 threads=0 replicas=1 seconds=5 engine=auto "
                                        "optim=auto.local: what a message costs in the local "
                                        "world, with an engine that does nothing. mix: what the world and "
                                        "mixing cost beside an engine at work. Both take "
-                                       "overrides of an experiment: agents=100 topology=cycle:100.",
+                                       "overrides of an experiment: agents=100 topology=cycle:100. "
+                                       "allreduce: how long a sum over agents takes on a network by every "
+                                       "algorithm, and should by its formula. Settings and defaults: "
+                                       "agents=16 floats=1000000 latency_ms=1 bandwidth_mbps=1000.",
                                        NULL,
                                        NULL,
                                        NULL};

@@ -3,6 +3,9 @@
 #ifndef VECHE_CLI_CLI_H
 #define VECHE_CLI_CLI_H
 
+#include <pthread.h>
+#include <signal.h>
+
 #include "veche.h"
 
 int cli_run(int argc, char **argv);
@@ -11,6 +14,7 @@ int cli_list(int argc, char **argv);
 int cli_data(int argc, char **argv);
 int cli_topology(int argc, char **argv);
 int cli_resume(int argc, char **argv);
+int cli_compare(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 
@@ -18,6 +22,23 @@ int cli_bench(int argc, char **argv);
 int cli_fault(veche_fault *f);
 /* Prints a text of the library on stdout and frees it. 1 when stdout cannot take it. */
 int cli_print(char *text);
+
+/* run.c: the experiment with what is put over it. */
+veche_fault *cli_load(const char *file, char *const *overrides, size_t n, veche_experiment **out);
+/* compare.c: for `veche resume`. */
+int cli_resume_comparison(const char *folder, bool json);
+
+/* signals.c: the first SIGINT or SIGTERM calls stop(job) from another thread, the second ends the program. */
+struct watchman {
+    void (*stop)(void *job);
+    void *job; /* borrowed */
+    sigset_t signals;
+    pthread_t thread;
+    bool watches;
+};
+void watchman_init(struct watchman *w); /* before any thread is made: blocks the signals */
+void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
+void watchman_end(struct watchman *w);
 
 /* progress.c: a bar on a terminal, plain lines elsewhere. */
 struct progress {

@@ -10,12 +10,13 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"run", "FILE [key=value ...]", "train; a table at the end", cli_run},
+    {"compare", "FILE [--over KEY=A,B,...]", "train by several methods; one table of them", cli_compare},
     {"check", "FILE [key=value ...]", "check and print the resolved experiment, run nothing", cli_check},
     {"list", "[CATEGORY]", "all names one may write, with their settings", cli_list},
     {"data", "list | get NAME | verify NAME", "data sets: what is here, fetch, verify", cli_data},
     {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing",
      cli_topology},
-    {"resume", "RUN", "go on from the last checkpoint", cli_resume},
+    {"resume", "RUN", "go on from the last checkpoint, or with a comparison", cli_resume},
     {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
     {"bench", "engine|local|mix [key=value ...]", "figures as JSON", cli_bench},
 };

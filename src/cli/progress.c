@@ -11,6 +11,8 @@
 
 enum { BAR = 24 };
 
+static const double MUCH_WAITING = 0.03; /* from here on it is worth a word */
+
 void progress_init(struct progress *p)
 {
     *p = (struct progress){.terminal = isatty(STDERR_FILENO) != 0, .last_s = -1};
@@ -27,46 +29,83 @@ static const char *clock_text(double seconds, char text[24])
     return text;
 }
 
-/* A bar of BAR cells; the text may hold multi-byte characters. */
-static const char *bar_text(double share, char text[4 * BAR + 1])
+/* A bar of so many cells; the text may hold multi-byte characters. */
+static const char *bar_text(double share, size_t cells, char text[4 * BAR + 1])
 {
     int utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    size_t full = (size_t)(share < 0 ? 0 : share > 1 ? BAR : share * BAR);
+    size_t full = (size_t)(share < 0 ? 0 : share > 1 ? (double)cells : share * (double)cells);
     text[0] = 0;
-    for (size_t i = 0; i < BAR; i++)
+    for (size_t i = 0; i < cells; i++)
         strcat(text, i < full ? (utf8 ? "\u2588" : "#") : (utf8 ? "\u2591" : "."));
     return text;
 }
 
-static int terminal_width(void)
+static size_t terminal_width(void)
 {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/* Draws one line over the last one; `tail` is cut to the terminal's width. */
-static void draw(struct progress *p, double share, const char *tail)
+/* What may stand beside the bar, in this order. Where there is no room for all, what counts least is left out
+ * whole.
+ */
+enum item { METHOD, EPOCH, RATE, LOSS, TEST, APART, WAITING, LEFT, N_ITEMS };
+
+static const enum item by_weight[N_ITEMS] = {METHOD, EPOCH, TEST, WAITING, LEFT, LOSS, RATE, APART};
+
+struct items {
+    char text[N_ITEMS][64]; /* empty: nothing to say */
+};
+
+static void say_items(const veche_event *e, double share, struct items *s)
 {
-    char bar[4 * BAR + 1];
-    int room = terminal_width() - BAR - 8;
-    fprintf(stderr, "\r%s %3.0f%% %.*s\033[K", bar_text(share, bar), 100 * share, room > 0 ? room : 0, tail);
-    fflush(stderr);
-    p->bar_shown = true;
+    char left[24];
+    *s = (struct items){0};
+    if (e->method)
+        snprintf(s->text[METHOD], sizeof s->text[0], "%zu/%zu %.24s", e->number, e->methods, e->method);
+    snprintf(s->text[EPOCH], sizeof s->text[0], "epoch %.1f/%g", e->epoch, e->epochs);
+    snprintf(s->text[RATE], sizeof s->text[0], "%.0f img/s", e->images_per_s);
+    snprintf(s->text[LOSS], sizeof s->text[0], "loss %.4f", e->train_loss);
+    if (!isnan(e->accuracy))
+        snprintf(s->text[TEST], sizeof s->text[0], "test %.2f%%", e->accuracy);
+    if (!isnan(e->accuracy) && e->agents > 1)
+        snprintf(s->text[APART], sizeof s->text[0], "apart %.2g", e->disagreement);
+    if (e->waiting > MUCH_WAITING && e->waited_for)
+        snprintf(s->text[WAITING], sizeof s->text[0], "waits %.0f-%.0f%%: %.20s", 100 * e->waiting_min,
+                 100 * e->waiting_max, e->waited_for);
+    if (e->images_per_s > 0 && share > 0)
+        snprintf(s->text[LEFT], sizeof s->text[0], "left %s",
+                 clock_text(e->real_s / share * (1 - share), left));
+}
+
+/* Leaves out what does not fit; two blanks stand before each. */
+static void make_room(struct items *s, size_t room)
+{
+    for (size_t i = 0; i < N_ITEMS; i++) {
+        char *text = s->text[by_weight[i]];
+        size_t n = strlen(text) + 2;
+        if (n > room)
+            *text = 0;
+        else if (*text)
+            room -= n;
+    }
 }
 
 static void draw_training(struct progress *p, const veche_event *e)
 {
-    char tail[256], left[24];
+    struct items items;
+    char bar[4 * BAR + 1];
+    size_t width = terminal_width(), cells = width < 110 ? BAR / 4 : BAR;
     double share = e->rounds ? (double)e->round / (double)e->rounds : 0;
-    size_t n = (size_t)snprintf(tail, sizeof tail, " epoch %.2f/%g  %.0f img/s  loss %.4f", e->epoch,
-                                e->epochs, e->images_per_s, e->train_loss);
-    if (!isnan(e->accuracy) && n < sizeof tail)
-        n += (size_t)snprintf(tail + n, sizeof tail - n, "  test %.2f%%", e->accuracy);
-    if (!isnan(e->accuracy) && e->agents > 1 && n < sizeof tail)
-        n += (size_t)snprintf(tail + n, sizeof tail - n, "  apart %.2g", e->disagreement);
-    if (e->images_per_s > 0 && share > 0 && n < sizeof tail)
-        snprintf(tail + n, sizeof tail - n, "  left %s", clock_text(e->real_s / share * (1 - share), left));
-    draw(p, share, tail);
+    say_items(e, share, &items);
+    make_room(&items, width > cells + 6 ? width - cells - 6 : 0);
+    fprintf(stderr, "\r%s %3.0f%%", bar_text(share, cells, bar), 100 * share);
+    for (size_t i = 0; i < N_ITEMS; i++)
+        if (*items.text[i])
+            fprintf(stderr, "  %s", items.text[i]);
+    fputs("\033[K", stderr);
+    fflush(stderr);
+    p->bar_shown = true;
 }
 
 void progress_end(struct progress *p)
@@ -103,6 +142,11 @@ void progress_watch(void *progress, const veche_event *event)
     case VECHE_NOTICE:
         progress_end(p);
         fprintf(stderr, "note: %s\n", event->text);
+        break;
+    case VECHE_METHOD:
+        progress_end(p);
+        p->last_s = -1;
+        fprintf(stderr, "method %zu of %zu: %s\n", event->number, event->methods, event->method);
         break;
     case VECHE_CHECKPOINT:
         break;

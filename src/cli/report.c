@@ -61,7 +61,7 @@ static int write_page(const veche_report *r, const struct words *w)
     char path[PATH_ROOM];
     if (w->html)
         snprintf(path, sizeof path, "%s", w->html);
-    else if (w->n_runs == 1)
+    else if (w->n_runs == 1 && !veche_is_comparison(w->runs[0])) /* which has a page of its own */
         snprintf(path, sizeof path, "%s/report.html", w->runs[0]);
     else
         snprintf(path, sizeof path, "report.html");

@@ -1,14 +1,7 @@
-/* run.c - `veche run`, `veche resume`: train with everything a person at a terminal expects.
- *
- * SIGINT and SIGTERM are taken by a thread of their own that asks the run to stop; a second one ends the
- * program at once (the last checkpoint stays whole, since files are replaced only by rename).
- */
+/* run.c - `veche run`, `veche resume`: train with everything a person at a terminal expects. */
 #include <argp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -58,27 +51,9 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
     }
 }
 
-struct watchman {
-    veche_run *run;
-    sigset_t signals;
-    pthread_t thread;
-};
-
-static void *watch_signals(void *arg)
+static void stop(void *run)
 {
-    struct watchman *w = arg;
-    for (int seen = 0;; seen++) {
-        int signal_number;
-        sigwait(&w->signals, &signal_number);
-        if (signal_number == SIGUSR1)
-            return NULL; /* the run is over */
-        if (seen) {
-            fputs("\nveche: stopped at once; the last checkpoint is whole\n", stderr);
-            _exit(1);
-        }
-        fputs("\nveche: stopping after this round; once more to stop at once\n", stderr);
-        veche_stop(w->run);
-    }
+    veche_stop(run);
 }
 
 static int print_end(const veche_run *r, bool json)
@@ -89,40 +64,31 @@ static int print_end(const veche_run *r, bool json)
 }
 
 /* Trains a run that is open; the signals were blocked before its threads were made. */
-static int train(veche_run *r, struct progress *progress, bool json, const sigset_t *signals)
+static int train(veche_run *r, struct progress *progress, bool json, struct watchman *watchman)
 {
-    struct watchman watchman = {.run = r, .signals = *signals};
-    bool watched = pthread_create(&watchman.thread, NULL, watch_signals, &watchman) == 0;
+    watchman_begin(watchman, stop, r);
     fprintf(stderr, "%s\nrun: %s\n", veche_run_engine(r), veche_run_folder(r));
     veche_fault *f = veche_go(r);
     progress_end(progress);
-    if (watched) {
-        pthread_kill(watchman.thread, SIGUSR1);
-        pthread_join(watchman.thread, NULL);
-    }
+    watchman_end(watchman);
     int failed = 0;
     if (!f || veche_fault_is_stop(f))
         failed = print_end(r, json);
     return cli_fault(f) || failed;
 }
 
-static void block_signals(sigset_t *signals)
+veche_fault *cli_load(const char *file, char *const *overrides, size_t n, veche_experiment **out)
 {
-    sigemptyset(signals);
-    sigaddset(signals, SIGINT);
-    sigaddset(signals, SIGTERM);
-    sigaddset(signals, SIGUSR1); /* from this program to its own watchman */
-    pthread_sigmask(SIG_BLOCK, signals, NULL);
-}
-
-static veche_fault *load_with_overrides(const struct words *w, veche_experiment **out)
-{
-    veche_fault *f = veche_load(w->file, out);
-    for (size_t i = 0; !f && i < w->n_overrides; i++) {
-        f = veche_override(*out, w->overrides[i]);
-        if (f)
-            veche_experiment_free(*out);
-    }
+    veche_experiment *e;
+    veche_fault *f = veche_load(file, &e);
+    if (f)
+        return f;
+    for (size_t i = 0; !f && i < n; i++)
+        f = veche_override(e, overrides[i]);
+    if (f)
+        veche_experiment_free(e);
+    else
+        *out = e;
     return f;
 }
 
@@ -138,7 +104,7 @@ int cli_run(int argc, char **argv)
         NULL};
     struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
     struct progress progress;
-    sigset_t signals;
+    struct watchman watchman;
     veche_experiment *e = NULL;
     veche_run *r = NULL;
     if (!w.overrides)
@@ -146,8 +112,8 @@ int cli_run(int argc, char **argv)
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
     progress_init(&progress);
-    block_signals(&signals);
-    int failed = cli_fault(load_with_overrides(&w, &e));
+    watchman_init(&watchman);
+    int failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
     free(w.overrides);
     if (failed)
         return failed;
@@ -156,7 +122,7 @@ int cli_run(int argc, char **argv)
     veche_experiment_free(e);
     if (failed)
         return failed;
-    failed = train(r, &progress, w.json, &signals);
+    failed = train(r, &progress, w.json, &watchman);
     veche_close(r);
     return failed;
 }
@@ -164,20 +130,27 @@ int cli_run(int argc, char **argv)
 int cli_resume(int argc, char **argv)
 {
     static const struct argp parser = {
-        resume_options, take_word, "RUN", "Goes on with the run in folder RUN from its last checkpoint",
-        NULL,           NULL,      NULL};
+        resume_options,
+        take_word,
+        "RUN",
+        "Goes on with the run in folder RUN from its last checkpoint, or with the comparison in folder RUN",
+        NULL,
+        NULL,
+        NULL};
     struct words w = {0};
     struct progress progress;
-    sigset_t signals;
+    struct watchman watchman;
     veche_run *r = NULL;
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
+    if (veche_is_comparison(w.file))
+        return cli_resume_comparison(w.file, w.json);
     progress_init(&progress);
-    block_signals(&signals);
+    watchman_init(&watchman);
     veche_options options = {.watch = progress_watch, .ctx = &progress};
     if (cli_fault(veche_resume(w.file, &options, &r)))
         return 1;
-    int failed = train(r, &progress, w.json, &signals);
+    int failed = train(r, &progress, w.json, &watchman);
     veche_close(r);
     return failed;
 }
@@ -199,7 +172,7 @@ int cli_check(int argc, char **argv)
         return 1;
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
-    int failed = cli_fault(load_with_overrides(&w, &e));
+    int failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
     free(w.overrides);
     if (failed)
         return failed;

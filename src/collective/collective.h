@@ -6,18 +6,26 @@
  *
  * An algorithm of all-reduce is one file: its head states the messages, rounds and bytes of the literature,
  * which its test counts. Cost on a network where a message of n floats takes alpha + n * beta, everybody
- * sending and receiving one at a time.
+ * sending and receiving one at a time: a card is busy for n * beta, and the latency alpha is spent on the
+ * wire.
+ *
+ * Members have a rank, 0 .. m - 1. Messages that would hold no float (a share of a span shorter than m) are
+ * sent all the same, so that the counts do not depend on the span; but nothing is sent for a span that is
+ * empty.
  */
 #ifndef VECHE_COLLECTIVE_COLLECTIVE_H
 #define VECHE_COLLECTIVE_COLLECTIVE_H
 
 #include "collective/group.h"
 
-/* What the busiest member does, and the time of all on a uniform network. */
+/* What the busiest member sends, and what everyone waits for where all begin together: the longer of two
+ * chains of messages, each waiting for the one before or for a card that is busy with it. Which one is longer
+ * depends on the network; most algorithms have but one. */
 struct cost {
-    double messages, floats; /* sent */
-    double latencies;        /* alphas on the critical path           */
-    double path_floats;      /* betas on the critical path            */
+    double messages, floats;
+    struct chain {
+        double latencies, floats;
+    } chains[2];
 };
 
 struct collective {
@@ -32,9 +40,12 @@ enum { ALL_TO_ALL, STAR, TREE, RING, BUTTERFLY, HALVING_DOUBLING, BINARY_BLOCKS,
 extern const struct collective *const collectives[N_COLLECTIVES];
 extern const char *const collective_names[N_COLLECTIVES + 1]; /* NULL at the end: the choices of a setting */
 
-/* Sum, then every member divides by their number. */
+/* Sum, then every member divides by their number. An end beyond the row, TO_END say, means the row's end. */
 fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
 fault group_mean(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
+/* Of a sum; one alone, or with nothing to sum, sends nothing. */
+struct cost collective_cost(const struct collective *c, size_t members, size_t floats);
+double cost_seconds(struct cost c, double alpha_s, double beta_s);
 
 /* Everyone's span becomes the root's (a rank), along a binomial tree. */
 fault group_broadcast(struct group *g, size_t root, struct span span);

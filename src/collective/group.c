@@ -1,46 +1,111 @@
 /* group.c - see group.h. */
 #include "collective/group.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define HELLO    0xffffffffull /* the last number of every generation */
-#define NEWCOMER UINT64_MAX    /* in place of a generation           */
+#include "base/rng.h"
+
+#define NEWCOMER         UINT64_MAX /* in place of a generation */
+#define KNOCK            ((1ull << 62) + 16)
+#define GENERATION_ALONE (1ull << 22) /* no other way of forming groups gets so far */
+
+/* A tag within its generation: 12 bits that tell lists of members apart, so that two who do not agree never
+ * take each other's messages for what they expect, and a number. No list has the last of these; it is for
+ * re-forming, and for what strategies say beside collectives. */
+enum { LIST_SHIFT = 28, NO_LIST = 0xfff };
+enum { HELLO, HEARD, CHOSEN, FIRST_SIDE };
 
 struct hello {
     uint64_t generation, origin, round; /* of the group I come from, and how far I am */
 };
 
-static uint64_t tag_of(uint64_t generation, uint64_t number)
+static uint64_t first_tag(uint64_t generation)
 {
-    return TAG_GROUP | generation << 32 | number;
+    return TAG_GROUP | generation << TAG_GENERATION;
+}
+
+static uint64_t side_tag(uint64_t generation, unsigned number)
+{
+    return first_tag(generation) | (uint64_t)NO_LIST << LIST_SHIFT | number;
 }
 
 static uint64_t generation_of(uint64_t tag)
 {
-    return tag < TAG_GROUP ? 0 : (tag & ~TAG_GROUP) >> 32;
+    return tag < TAG_GROUP ? 0 : (tag & ~TAG_GROUP) >> TAG_GENERATION;
 }
+
+/* ---- sets of agents, a bit each ---- */
+
+enum { REACHED, SILENT, MINE, THEIRS, COMMON, CHOICE, N_SETS };
+
+static size_t words(size_t n_all)
+{
+    return n_all / 64 + 1;
+}
+
+static size_t set_bytes(const struct group *g)
+{
+    return words(g->n_all) * sizeof(uint64_t);
+}
+
+static uint64_t *set_of(const struct group *g, int which)
+{
+    return g->sets + (size_t)which * words(g->n_all);
+}
+
+static bool holds(const uint64_t *set, size_t agent)
+{
+    return set[agent / 64] >> agent % 64 & 1;
+}
+
+static void put(uint64_t *set, size_t agent)
+{
+    set[agent / 64] |= 1ull << agent % 64;
+}
+
+static bool is_within(const struct group *g, const uint64_t *a, const uint64_t *b)
+{
+    for (size_t i = 0; i < words(g->n_all); i++)
+        if (a[i] & ~b[i])
+            return false;
+    return true;
+}
+
+/* ---- a group at work ---- */
 
 fault group_init(struct group *g, size_t self, struct parcel *parcels, size_t n_all)
 {
-    uint32_t *members = malloc((n_all + 1) * sizeof *members);
-    if (!members)
+    *g = (struct group){.parcels = parcels,
+                        .members = malloc((n_all + 1) * sizeof *g->members),
+                        .sets = calloc(N_SETS * words(n_all), sizeof *g->sets),
+                        .hellos = calloc(n_all, sizeof *g->hellos),
+                        .n = n_all,
+                        .n_all = n_all,
+                        .rank = self};
+    if (!g->members || !g->sets || !g->hellos) {
+        group_release(g);
         return OUT_OF_MEMORY;
-    *g = (struct group){.parcels = parcels, .members = members, .n = n_all, .n_all = n_all, .rank = self};
+    }
     for (size_t i = 0; i < n_all; i++)
-        members[i] = (uint32_t)i;
+        g->members[i] = (uint32_t)i;
     return OK;
 }
 
 void group_release(struct group *g)
 {
     free(g->members);
-    g->members = NULL;
+    free(g->sets);
+    free(g->hellos);
+    *g = (struct group){0};
 }
 
 uint64_t group_tag(struct group *g)
 {
-    return tag_of(g->generation, g->number++);
+    uint64_t list = 0;
+    for (size_t i = 0; i < g->n; i++)
+        list = rng_hash(list, g->members[i]);
+    return first_tag(g->generation) | (list % NO_LIST) << LIST_SHIFT | g->number++;
 }
 
 fault group_send(struct group *g, size_t to, uint64_t tag, struct span span)
@@ -50,7 +115,10 @@ fault group_send(struct group *g, size_t to, uint64_t tag, struct span span)
 
 fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
 {
-    return g->link->ops->recv_rows(g->link, g->members[from], tag, out, NULL);
+    fault f = g->link->ops->recv_rows(g->link, g->members[from], tag, out, NULL);
+    if (f && fault_kind_of(f) == FAULT_TIMEOUT)
+        group_leave_out(g, g->members[from]);
+    return f;
 }
 
 static bool is_about_a_peer(fault f)
@@ -63,7 +131,7 @@ fault group_end(struct group *g, fault f)
     for (size_t i = 0; i < g->n; i++)
         g->link->ops->drop(g->link, &g->parcels[i]);
     if (f && is_about_a_peer(f))
-        g->link->ops->dissolve(g->link, tag_of(g->generation + 1, 0), fault_text(f));
+        g->link->ops->dissolve(g->link, first_tag(g->generation + 1), fault_text(f));
     return f;
 }
 
@@ -73,113 +141,224 @@ static bool could_come(const struct group *g, size_t agent)
     return agent != g->link->self && ops->can_reach(g->link, agent) && !ops->has_ended(g->link, agent);
 }
 
+/* The latest generation that I have heard of. */
+static uint64_t heard_generation(const struct group *g)
+{
+    return generation_of(g->link->ops->dissolved(g->link));
+}
+
+static bool is_outdated(const struct group *g)
+{
+    return heard_generation(g) > g->generation;
+}
+
+void group_leave_out(struct group *g, size_t agent)
+{
+    put(set_of(g, SILENT), agent);
+}
+
+void group_forgive(struct group *g)
+{
+    if (g->sets)
+        memset(set_of(g, SILENT), 0, set_bytes(g));
+}
+
 bool group_is_incomplete(const struct group *g)
 {
-    size_t next = 0;
-    if (g->n == g->n_all)
-        return false;
-    for (size_t i = 0; i < g->n_all; i++)
-        if (next < g->n && g->members[next] == i)
-            next++;
-        else if (could_come(g, i))
+    if (is_outdated(g) || g->link->ops->has_mail(g->link, KNOCK))
+        return true;
+    for (size_t i = 0; g->n < g->n_all && i < g->n_all; i++)
+        if (!holds(set_of(g, REACHED), i) && could_come(g, i))
             return true;
     return false;
 }
 
-/* ---- re-forming ---- */
-
-static bool is_outdated(const struct group *g)
+void group_abandon(struct group *g, const char *why)
 {
-    return g->link->ops->dissolved(g->link) > tag_of(g->generation, 0);
+    g->link->ops->dissolve(g->link, first_tag(GENERATION_ALONE), why);
 }
 
-/* The next generation, which everyone hears of. Somebody who comes back takes part in the one the others
- * make. */
+bool group_is_abandoned(const struct group *g)
+{
+    return heard_generation(g) >= GENERATION_ALONE;
+}
+
+uint64_t group_lasting_tag(unsigned number)
+{
+    return side_tag(GENERATION_ALONE - 1, FIRST_SIDE + number);
+}
+
+/* ---- re-forming ---- */
+
+/* The next generation, which everyone hears of. Somebody who comes back does not know the others' and asks
+ * them for their next one; of all that are named then the highest will be it. It names one itself that nobody
+ * has had: if all others have ended, it must not pass for one of a group that was. */
 static void next_generation(struct group *g, const char *why)
 {
-    const struct link_ops *ops = g->link->ops;
-    uint64_t heard = generation_of(ops->dissolved(g->link));
-    if (g->is_newcomer) {
-        ops->dissolve(g->link, 0, why);
-        g->generation = heard;
-    } else {
-        g->generation = heard > g->generation ? heard : g->generation + 1;
-        ops->dissolve(g->link, tag_of(g->generation, 0), why);
-    }
+    if (g->is_newcomer)
+        g->link->ops->dissolve(g->link, 0, why);
+    if (is_outdated(g))
+        g->generation = heard_generation(g) + g->is_newcomer;
+    else
+        g->generation++;
+    g->link->ops->dissolve(g->link, first_tag(g->generation), why);
     g->is_newcomer = false;
     g->number = 0;
 }
 
-/* Who is ahead of whom: whoever is just back is behind everybody else. */
-static bool is_ahead(struct hello a, struct hello b)
-{
-    if ((a.generation == NEWCOMER) != (b.generation == NEWCOMER))
-        return b.generation == NEWCOMER;
-    return a.round > b.round;
-}
-
-/* The leader is the one that is furthest, the first of them. */
-static void meet(struct hello theirs, size_t agent, struct hello *best, size_t *leader)
-{
-    if (is_ahead(theirs, *best) || (!is_ahead(*best, theirs) && agent < *leader)) {
-        *best = theirs;
-        *leader = agent;
-    }
-}
-
-static void greet(struct group *g, struct hello mine)
+/* To all who could come, so that nobody waits for it; whoever went away meanwhile will not answer. */
+static void say(struct group *g, unsigned what, const void *bytes, size_t n)
 {
     for (size_t i = 0; i < g->n_all; i++)
-        if (could_come(g, i)) /* whoever went away meanwhile will not answer */
-            fault_drop(g->link->ops->send(g->link, i, tag_of(g->generation, HELLO), &mine, sizeof mine));
+        if (holds(set_of(g, REACHED), i))
+            fault_drop(g->link->ops->send(g->link, i, side_tag(g->generation, what), bytes, n));
 }
 
-/* All who answer, in rising order. A fault about a peer only excludes it; being outdated ends it early. */
-static fault hear_answers(struct group *g, struct hello mine, struct hello *best, size_t *leader)
+/* From one; not heard where it is gone or silent, or all this is outdated. */
+static fault hear(struct group *g, size_t from, unsigned what, void *bytes, size_t n, bool *heard)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < g->n_all && !is_outdated(g); i++) {
-        struct hello theirs = mine;
-        fault f = OK;
-        if (i != g->link->self) {
-            if (!could_come(g, i))
-                continue;
-            f = g->link->ops->recv(g->link, i, tag_of(g->generation, HELLO), &theirs, sizeof theirs, NULL);
-        }
-        if (f && !is_about_a_peer(f))
-            return f;
-        if (f) {
-            fault_drop(f);
-            continue;
-        }
-        if (i == g->link->self)
-            g->rank = n;
-        g->members[n++] = (uint32_t)i;
-        meet(theirs, i, best, leader);
-    }
-    g->n = n;
+    *heard = false;
+    if (is_outdated(g))
+        return OK;
+    fault f = g->link->ops->recv(g->link, from, side_tag(g->generation, what), bytes, n, NULL);
+    if (f && !is_about_a_peer(f))
+        return f;
+    *heard = f == OK;
+    fault_drop(f);
     return OK;
+}
+
+/* MINE becomes all who answer, and I. */
+static fault exchange_hellos(struct group *g, const struct hello *mine)
+{
+    memset(set_of(g, REACHED), 0, set_bytes(g));
+    memset(set_of(g, MINE), 0, set_bytes(g));
+    for (size_t i = 0; i < g->n_all; i++)
+        if (could_come(g, i))
+            put(set_of(g, REACHED), i);
+    say(g, HELLO, mine, sizeof *mine);
+    for (size_t i = 0; i < g->n_all; i++) {
+        bool heard = i == g->link->self;
+        if (heard)
+            g->hellos[i] = *mine;
+        else if (holds(set_of(g, REACHED), i) && !holds(set_of(g, SILENT), i))
+            TRY(hear(g, i, HELLO, &g->hellos[i], sizeof *mine, &heard));
+        if (heard)
+            put(set_of(g, MINE), i);
+    }
+    return OK;
+}
+
+/* CHOICE becomes those who all hear each other, beginning with the first. COMMON: whom all chosen so far have
+ * heard. */
+static fault choose(struct group *g)
+{
+    uint64_t *mine = set_of(g, MINE), *theirs = set_of(g, THEIRS), *common = set_of(g, COMMON),
+             *choice = set_of(g, CHOICE);
+    memset(choice, 0, set_bytes(g));
+    memset(common, 0xff, set_bytes(g));
+    say(g, HEARD, mine, set_bytes(g));
+    for (size_t i = 0; i < g->n_all; i++) {
+        bool heard = i == g->link->self;
+        if (heard)
+            memcpy(theirs, mine, set_bytes(g));
+        else if (holds(mine, i))
+            TRY(hear(g, i, HEARD, theirs, set_bytes(g), &heard));
+        if (!heard || !holds(common, i) || !is_within(g, choice, theirs))
+            continue;
+        put(choice, i);
+        for (size_t w = 0; w < words(g->n_all); w++)
+            common[w] &= theirs[w];
+    }
+    return OK;
+}
+
+/* The members are those who made the same choice; somebody whom those it chose did not choose is alone. Where
+ * one that I chose is lost meanwhile, others may have heard it: there will be another generation, for all who
+ * go on in one must go on with the same members. */
+static fault compare_choices(struct group *g)
+{
+    const uint64_t *choice = set_of(g, CHOICE), *theirs = set_of(g, THEIRS);
+    bool lost = false;
+    say(g, CHOSEN, choice, set_bytes(g));
+    g->n = 0;
+    for (size_t i = 0; i < g->n_all; i++) {
+        bool agrees = i == g->link->self;
+        if (!agrees && holds(set_of(g, MINE), i)) {
+            TRY(hear(g, i, CHOSEN, set_of(g, THEIRS), set_bytes(g), &agrees));
+            if (!agrees && holds(choice, i)) {
+                lost = true;
+                if (could_come(g, i) && !is_outdated(g))
+                    put(set_of(g, SILENT), i);
+            }
+            agrees = agrees && holds(choice, i) && holds(choice, g->link->self) &&
+                     memcmp(theirs, choice, set_bytes(g)) == 0;
+        }
+        if (!agrees)
+            continue;
+        if (i == g->link->self)
+            g->rank = g->n;
+        g->members[g->n++] = (uint32_t)i;
+    }
+    if (lost && !is_outdated(g))
+        g->link->ops->dissolve(g->link, first_tag(g->generation + 1),
+                               "a member was lost while it was formed");
+    return OK;
+}
+
+/* Those who can be reached may have re-formed without me. */
+static void knock(struct group *g)
+{
+    for (size_t i = 0; i < g->n_all; i++)
+        if (holds(set_of(g, REACHED), i) && !holds(set_of(g, MINE), i))
+            fault_drop(g->link->ops->send(g->link, i, KNOCK, "", 1));
+}
+
+/* Whoever knocked before this hears of it like everyone else. */
+static fault forget_knocks(struct group *g)
+{
+    char nothing;
+    while (g->link->ops->has_mail(g->link, KNOCK))
+        TRY(g->link->ops->recv(g->link, ANYONE, KNOCK, &nothing, 1, NULL));
+    return OK;
+}
+
+/* Who is ahead of whom: whoever is just back is behind everybody else. */
+static bool is_ahead(const struct hello *a, const struct hello *b)
+{
+    if ((a->generation == NEWCOMER) != (b->generation == NEWCOMER))
+        return b->generation == NEWCOMER;
+    return a->round > b->round;
+}
+
+/* The leader is the one that is furthest, the first of them. Its rows are mine, unless one of us was apart.
+ */
+static struct reunion meet(const struct group *g, const struct hello *mine)
+{
+    size_t leader = g->members[0];
+    for (size_t i = 1; i < g->n; i++)
+        if (is_ahead(&g->hellos[g->members[i]], &g->hellos[leader]))
+            leader = g->members[i];
+    const struct hello *best = &g->hellos[leader];
+    bool same = mine->generation != NEWCOMER && best->generation == mine->generation &&
+                best->origin == mine->origin && best->round == mine->round;
+    return (struct reunion){leader, best->round, leader != g->link->self && !same};
 }
 
 fault group_reform(struct group *g, uint64_t round, const char *why, struct reunion *out)
 {
-    struct hello mine = {g->is_newcomer ? NEWCOMER : g->generation, g->origin, round}, best;
-    size_t leader;
+    struct hello mine = {g->is_newcomer ? NEWCOMER : g->generation, g->origin, round};
     do {
         next_generation(g, why);
-        greet(g, mine);
-        best = mine;
-        leader = g->link->self;
-        TRY(hear_answers(g, mine, &best, &leader));
+        TRY(forget_knocks(g));
+        TRY(exchange_hellos(g, &mine));
+        TRY(choose(g));
+        TRY(compare_choices(g));
     } while (is_outdated(g));
+    if (g->n == 1)
+        knock(g);
     g->origin = g->members[0];
-    g->link->ops->forget(g->link, tag_of(g->generation, 0));
-    *out = (struct reunion){
-        .leader = leader,
-        .round = best.round,
-        .adopt =
-            leader != g->link->self && (mine.generation == NEWCOMER || best.round != mine.round ||
-                                        best.generation != mine.generation || best.origin != mine.origin),
-    };
+    g->link->ops->forget(g->link, first_tag(g->generation));
+    *out = meet(g, &mine);
     return OK;
 }

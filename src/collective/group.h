@@ -3,16 +3,26 @@
  *
  *   working in generation G --(somebody is gone, silent, or back)--> dissolve(G + 1) --> everyone hears of it
  *          ^                                                                                 |
- *          +------- all who answer are the members of generation G + 1 <------ hello --------+
+ *          +------------------ the members of generation G + 1 <------- re-form -------------+
  *
  * Whoever meets a fault in a collective tells everyone before passing it up, so all of the living fail
  * together and within their patience; then they re-form. Tags carry the generation: what was under way in an
- * earlier one reaches nobody. Two parts that cannot reach each other go on apart, and re-form when they can.
+ * earlier one reaches nobody. Parts that cannot reach each other go on apart, and re-form when they can.
+ *
+ * Re-forming takes three exchanges between all who can reach each other: hello; whom I have heard; whom I
+ * would go on with, which is the first agent, the next one that hears and is heard by it, the next one that
+ * hears and is heard by both, and so on. Those with the same list are the members; usually that is everybody.
+ * With single links cut some stand aside until they can reach somebody they could not.
+ *
+ * It comes to an end: who was silent for longer than somebody's patience is left out by that one, so groups
+ * shrink until a round is done; and whoever was left out knocks, which is heard between two rounds.
  */
 #ifndef VECHE_COLLECTIVE_GROUP_H
 #define VECHE_COLLECTIVE_GROUP_H
 
 #include "link/link.h"
+
+struct hello;
 
 struct group {
     struct link *link;      /* borrowed */
@@ -21,10 +31,11 @@ struct group {
     size_t n, rank;         /* how many, and where I am among them */
     size_t n_all;           /* agents that could be members: 0 .. n_all - 1 */
     uint64_t generation;
-    uint64_t number; /* of the next tag */
-    uint64_t
-        origin; /* the first member when this generation was formed: tells parts apart that were cut off */
-    bool is_newcomer; /* back after a crash: knows nothing of the others' generation */
+    uint64_t number;      /* of the next tag */
+    uint64_t origin;      /* the first member of this generation: tells parts apart that were cut off */
+    uint64_t *sets;       /* owned: sets of agents, see group.c */
+    struct hello *hellos; /* owned: what everyone said of itself when this generation was formed */
+    bool is_newcomer;     /* back after a crash: knows nothing of the others' generation */
 };
 
 /* All of 0 .. n_all - 1 are members; the link is put in before anything else is asked. */
@@ -42,7 +53,14 @@ fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
  * Takes the fault and returns it. */
 fault group_end(struct group *g, fault f);
 
-/* Somebody who could be a member, can be reached and has not come to its end is not one. */
+/* This agent made me lose patience: I do without it until a round is done. */
+void group_leave_out(struct group *g, size_t agent);
+/* A round is done: whoever was silent for longer than my patience may come again. */
+void group_forgive(struct group *g);
+
+/* It is time to re-form, between two collectives: somebody who is not a member can be reached now and could
+ * not when the group was formed, or knocks because the group was formed without it; or others have begun to.
+ */
 bool group_is_incomplete(const struct group *g);
 
 /* What re-forming finds: the member that is furthest, and whether my rows must become its rows. */
@@ -51,8 +69,15 @@ struct reunion {
     uint64_t round;
     bool adopt;
 };
-/* The members become all who answer; `round` is mine. Never fails because of a peer: in the end I am alone.
- */
+/* `round` is mine. Never fails because of a peer: in the end I am alone. */
 fault group_reform(struct group *g, uint64_t round, const char *why, struct reunion *out);
+
+/* A strategy that has its own way of forming groups, by lower generations, gives it up for everyone; whoever
+ * hears of it knows. */
+void group_abandon(struct group *g, const char *why);
+bool group_is_abandoned(const struct group *g);
+/* A tag for what is said until then, beside collectives; whoever waits for it hears when that is over.
+ * `number` counts from 0. */
+uint64_t group_lasting_tag(unsigned number);
 
 #endif

@@ -65,7 +65,7 @@ enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, ROW_KEEP0, RO
 
 /* The floats [first, end) of one row become a weighted sum: into = sum of weights[i] * from[i], element by element
  * and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows, of this matrix or of those
- * that `from_rows` names, as long as rows are equally long. No blend of a call may read or write a row that another
+ * that `from_rows` names, as long as all of them have these floats. No blend of a call may read or write a row that another
  * one writes; a blend may read the rows it writes. */
 #define NO_ROW ((size_t)-1)
 struct blend {

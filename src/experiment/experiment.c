@@ -117,8 +117,9 @@ static fault decode_experiment(const struct decoder *d, struct experiment *e)
     TRY(decode_train(d, &e->train));
     TRY(decode_choice(d, node_find(top, "engine"), KIND_ENGINE, "auto", engine, &e->engine.kind));
     TRY(decode_machines(d, e->agents, &e->machines));
-    e->members =
-        e->agents + (e->strategy.kind->helpers ? e->strategy.kind->helpers(e->strategy.settings) : 0);
+    e->members = e->agents;
+    if (e->strategy.kind->helpers)
+        e->members += e->strategy.kind->helpers(e->strategy.settings, e->agents);
     TRY(decode_network(d, e->agents, e->members, &e->network));
     return decode_events(d, e->members, &e->events);
 }

@@ -22,7 +22,7 @@ struct kind {
     const char *missing; /* NULL, or why it cannot be used in this build: "built without oneDNN"    */
     const char *pattern; /* names with a tail, "mlp:N-N-...": the part up to the colon is `name`    */
     /* A strategy: agents it needs beside those that learn (servers); NULL: none. */
-    int64_t (*helpers)(const void *settings);
+    int64_t (*helpers)(const void *settings, int64_t agents);
     bool holds_layers;   /* a layer made of layers, `residual: [conv: {...}, relu]`; with settings of its own:
                             `residual: {setting: ..., layers: [...]}` */
 };

@@ -52,9 +52,9 @@ struct term {
     const struct parcel *parcel; /* NULL: mine */
 };
 
-/* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << 32 | number of the
- * message. */
-#define TAG_GROUP (1ull << 63)
+/* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << TAG_GENERATION | the rest. */
+#define TAG_GROUP      (1ull << 63)
+#define TAG_GENERATION 40
 
 struct link_ops {
     const char *name; /* as written after `world:` */
@@ -88,9 +88,12 @@ struct link_ops {
     /* The rows of both ends become their mean, at one moment, after the rows have travelled both ways. The
      * peer's program takes no notice. */
     fault (*average)(struct link *l, size_t peer, row_set rows);
-    /* My rows become copies of the peer's. */
-    fault (*adopt)(struct link *l, size_t peer);
+    /* My rows become copies of the peer's, as they are when they have travelled; `round` (or NULL) is the one
+     * it was in then. */
+    fault (*adopt)(struct link *l, size_t peer, uint64_t *round);
 
+    /* Something has arrived under this tag, from anyone. */
+    bool (*has_mail)(const struct link *l, uint64_t tag);
     /* Lets go of messages that arrived for tags below this one. */
     void (*forget)(struct link *l, uint64_t tag);
     /* Tells everyone who can be reached that nothing more will come under tags of groups below this one, and
@@ -105,6 +108,8 @@ struct link_ops {
     bool (*has_ended)(const struct link *l, size_t peer);
     /* The peer is alive, can be reached from here, and takes part in round k. */
     bool (*takes_part)(const struct link *l, size_t peer, uint64_t k);
+    /* Floats in each of the rows of a kind. */
+    size_t (*row_floats)(const struct link *l, enum row row);
     /* Times my parameters were written since my last lesson was asked for. */
     uint64_t (*staleness)(const struct link *l);
     /* One line for people and for the records: "agent 3 is gone". `kind` lives as long as the program. */

@@ -64,7 +64,7 @@ static int newer_first(const void *a, const void *b)
 static fault list_generations(const struct run_folder *r, struct generations *out)
 {
     struct generations g = {0};
-    fault f = run_each_file(r->path, add_generation, &g);
+    fault f = folder_each(r->path, add_generation, &g);
     if (f) {
         free(g.rounds);
         return f;

@@ -113,12 +113,13 @@ fault run_record_evaluation(struct run_folder *r, const struct evaluation *e)
         }
     }
     json_t *event = json_pack(
-        "{s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "event", "evaluation",
+        "{s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "event", "evaluation",
         "step", (json_int_t)e->step, "round", (json_int_t)e->round, "epoch", json_number(e->epoch), "real_s",
         json_number(e->real_s), "virtual_s", json_number(e->virtual_s), "samples", (json_int_t)e->samples,
         "agents", agents, "averaged_loss", json_number(e->averaged_loss), "averaged_accuracy",
         json_number(e->averaged_accuracy), "disagreement", json_disagreement(&e->disagreement), "bytes",
-        (json_int_t)bytes, "messages", (json_int_t)messages, "waiting_s", json_number(waiting_s));
+        (json_int_t)bytes, "messages", (json_int_t)messages, "waiting_s", json_number(waiting_s),
+        "waiting", json_waiting(&e->waiting, false));
     return append(r, event);
 }
 

@@ -208,6 +208,8 @@ static void put_agent(FILE *to, const struct report_run *run, size_t agent)
     if (isfinite(waiting))
         fprintf(to, "<span class=\"part\"><i style=\"width:%.0f%%\"></i></span>", waiting);
     fputs("</td>", to);
+    if (last->e.waiting.waited_for_s)
+        put_real_cell(to, last->e.waiting.waited_for_s[agent], 1);
     put_real_cell(to, (double)s->bytes / 1e6, 2);
     fprintf(to, "<td>%llu</td>", (unsigned long long)s->messages);
     if (run->end.staleness_max > 0) {
@@ -237,9 +239,11 @@ static fault put_agents(FILE *to, const struct report_run *run, bool open)
     fputs(
         "</summary><div class=\"box\"><table><thead><tr><th>agent</th><th>accuracy %, from worst to best</th>"
         "<th>loss</th><th>train accuracy %</th><th>epochs</th><th>rounds</th><th>waiting s, share of the "
-        "time</th>"
-        "<th>MB sent</th><th>messages</th>",
+        "time</th>",
         to);
+    if (run->points[run->n_points - 1].e.waiting.waited_for_s)
+        fputs("<th>others waited for it, s</th>", to);
+    fputs("<th>MB sent</th><th>messages</th>", to);
     if (run->end.staleness_max > 0)
         fputs("<th>staleness, mean</th><th>most</th>", to);
     fputs("</tr></thead><tbody>\n", to);
@@ -320,6 +324,10 @@ static void put_facts(FILE *to, const struct report_run *run)
     if (run->n_alive < run->n_agents)
         fprintf(to, "; %zu of the agents %s gone at the end", run->n_agents - run->n_alive,
                 run->n_agents - run->n_alive == 1 ? "was" : "were");
+    if (run->waited_for) {
+        fputs("; most waited for: ", to);
+        svg_text(to, run->waited_for);
+    }
     fputs(". Folder: <code>", to);
     svg_text(to, run->path);
     fputs("</code></p>\n", to);
@@ -373,6 +381,10 @@ static fault put_page(FILE *to, const struct report *r, enum axis by, const char
     put_title(to, r);
     fputs("</h1>\n<p class=\"lead\">", to);
     svg_text(to, sentence);
+    if (r->remark) {
+        fputc(' ', to);
+        svg_text(to, r->remark);
+    }
     fputs("</p>\n", to);
     put_table(to, r);
     TRY(put_figures(to, r, by));

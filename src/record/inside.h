@@ -9,13 +9,12 @@
 /* Opens (or makes) events.jsonl at its end, after cutting a line that a crash left half written. */
 fault events_open(struct run_folder *r);
 
-/* Calls `visit` for each name in the folder but the dots; stops at the first fault. */
-fault run_each_file(const char *folder, fault (*visit)(void *ctx, const char *name), void *ctx);
-
 json_t *json_number(double x);       /* null where x is not finite: JSON has no word for it */
 json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */
 json_t *json_disagreement(const struct disagreement *d);
 json_t *json_spread(const struct spread *s);
+/* Null where it is not known; `thorough`: with each agent's own waiting. */
+json_t *json_waiting(const struct waiting *w, bool thorough);
 
 /* Digits of a number: the most with which 0.1 is still written as 0.1. */
 #define JSON_DIGITS JSON_REAL_PRECISION(15)

@@ -40,6 +40,8 @@ struct report_run {
     size_t n_notes;
     bool finished;
     struct summary end;             /* as summary.json says, or as of the last evaluation    */
+    const char *waited_for;         /* "agent 3 (12.1 s)"; NULL: not known, or nobody        */
+    double target_s;                /* virtual seconds until the report's target; NaN: never */
     double waiting_s;               /* of all agents */
     const struct report_run *rival; /* the single run on the same data, or NULL */
 };
@@ -48,10 +50,14 @@ struct report {
     struct arena arena; /* owned: holds everything below */
     struct report_run *runs;
     size_t n;
+    double target;      /* accuracy in percent that runs are timed to; NaN: none */
+    const char *remark; /* one more sentence for the head of the page; NULL: none */
 };
 
 /* A folder that is no run, a run without an evaluation, a line that is no event: a fault that names it. */
 fault report_read(const char *const *paths, size_t n, struct report *out);
+/* Times every run to the first evaluation at which the mean accuracy of its agents was `target` percent. */
+void report_set_target(struct report *r, double target);
 void report_release(struct report *r);
 
 /* The most agents of a run that get a line each in the figures. */

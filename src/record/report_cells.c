@@ -120,6 +120,17 @@ static void waiting(const struct report_run *r, char text[CELL_TEXT])
         cell_real(100 * r->end.waiting_share, 1, text);
 }
 
+static const char *waited_for(const struct report_run *r)
+{
+    return r->waited_for ? r->waited_for : "";
+}
+
+static void to_target(const struct report_run *r, char text[CELL_TEXT])
+{
+    if (isfinite(r->target_s))
+        cell_real(r->target_s, 1, text);
+}
+
 static void staleness(const struct report_run *r, char text[CELL_TEXT])
 {
     if (r->end.staleness_max > 0)
@@ -144,12 +155,15 @@ static const struct report_column columns[] = {
     {"averaged %", "accuracy of the mean of all agents' models", false, NULL, averaged},
     {"loss", "on the test samples, mean over the agents", false, NULL, loss},
     {"epochs", "passes over an agent's own samples", false, NULL, epochs},
+    {"s to target", "virtual seconds until the mean accuracy of the agents was that of the target", false,
+     NULL, to_target},
     {"virtual s", "seconds on the machines and the network the experiment describes", false, NULL, virtual_s},
     {"real s", "seconds on the machine that ran it", false, NULL, real_s},
     {"MB sent", "by all agents together", false, NULL, megabytes},
     {"messages", "by all agents together", false, NULL, messages},
     {"waiting %", "of the agents' virtual time spent on nothing but waiting for others", false, NULL,
      waiting},
+    {"waited for", "whom the others waited for most, and for how long together", true, waited_for, NULL},
     {"staleness", "steps a gradient was behind when it was applied, on average", false, NULL, staleness},
 };
 
@@ -177,6 +191,8 @@ bool report_has_column(const struct report *r, const struct report_column *c)
         differ = differ || (c->whole && !text_is(c->whole(&r->runs[0]), c->whole(&r->runs[i])));
         unfinished = unfinished || !r->runs[i].finished;
     }
+    if (c->cell == to_target)
+        return isfinite(r->target);
     return c->whole == set ? differ : c->whole == state ? differ || unfinished : any;
 }
 

@@ -100,6 +100,11 @@ static size_t runs_of_many(const struct report *r)
     return n;
 }
 
+static bool has_target(const struct figure_maker *m)
+{
+    return m->figure == FIGURE_ACCURACY && isfinite(m->report->target);
+}
+
 /* ---- ranges ---- */
 
 struct range {
@@ -145,6 +150,10 @@ static struct scale y_scale(const struct figure_maker *m, double farthest_x)
     if (!rises && all.least_positive < all.hi / 30)
         return scale_log(all.least_positive, all.hi);
     bool pressed = is_of_agents(m->figure) && late.hi > late.lo && all.hi - all.lo > 3 * (late.hi - late.lo);
+    if (has_target(m)) {
+        widen(&all, m->report->target);
+        widen(&late, m->report->target);
+    }
     if (pressed && rises)
         all.lo = late.lo;
     else if (pressed)
@@ -252,6 +261,19 @@ static fault agent_line(struct figure_maker *m, const struct report_run *run, si
     return OK;
 }
 
+/* Where the runs are to get to. */
+static fault target_line(struct figure_maker *m, struct chart_line *out)
+{
+    double *xy = ARENA_NEW(&m->arena, double, 2);
+    char *name = arena_printf(&m->arena, "target: %.4g %%", m->report->target);
+    if (!xy || !name)
+        return OUT_OF_MEMORY;
+    xy[1] = m->report->target;
+    *out = (struct chart_line){
+        .name = name, .look = m->report->n + 1, .style = LINE_LEVEL, .x = xy, .y = xy + 1, .n = 1};
+    return OK;
+}
+
 static fault averaged_line(struct figure_maker *m, const struct report_run *run, struct chart_line *out)
 {
     struct columns c = {0};
@@ -278,7 +300,7 @@ static fault averaged_line(struct figure_maker *m, const struct report_run *run,
 static fault make_lines(struct figure_maker *m, struct chart *chart)
 {
     const struct report *r = m->report;
-    struct chart_line *lines = ARENA_NEW(&m->arena, struct chart_line, 2 * r->n + REPORT_AGENT_LINES);
+    struct chart_line *lines = ARENA_NEW(&m->arena, struct chart_line, 2 * r->n + REPORT_AGENT_LINES + 1);
     size_t n = 0;
     if (!lines)
         return OUT_OF_MEMORY;
@@ -294,6 +316,8 @@ static fault make_lines(struct figure_maker *m, struct chart *chart)
         if (m->detailed && r->runs[i].n_agents > 1)
             TRY(averaged_line(m, &r->runs[i], &lines[n++]));
     }
+    if (has_target(m))
+        TRY(target_line(m, &lines[n++]));
     chart->lines = lines;
     chart->n_lines = n;
     return OK;

@@ -131,6 +131,38 @@ static const char *text_at(const struct reader *r, const json_t *object, const c
     return arena_text(r->arena, text ? text : missing);
 }
 
+/* ---- who was waited for ---- */
+
+/* "agent 3 (12.1 s)": from the object an evaluation or a summary has under `waiting`. */
+static const char *read_waited_for(const struct reader *r, const json_t *waiting, size_t n_agents)
+{
+    const char *name = json_string_value(json_object_get(waiting, "most_waited_for"));
+    const char *slowest = json_string_value(json_object_get(waiting, "slowest"));
+    const json_t *seconds = json_object_get(waiting, "waited_for_s");
+    const char *digits = name ? strpbrk(name, "0123456789") : NULL;
+    if (!digits)
+        return NULL;
+    size_t member = strtoull(digits, NULL, 10) + (text_starts(name, "agent ") ? 0 : n_agents);
+    char *text =
+        arena_printf(r->arena, "%s (%.1f s)", name, json_number_value(json_array_get(seconds, member)));
+    if (text && slowest && !text_is(slowest, name))
+        text = arena_printf(r->arena, "%s, slow: %s", text, slowest);
+    return text;
+}
+
+/* How long each agent was waited for: an array of n, or NULL where the events do not tell. */
+static fault read_waits(const struct reader *r, const json_t *waiting, size_t n, const double **out)
+{
+    const json_t *list = json_object_get(waiting, "waited_for_s");
+    double *seconds = ARENA_NEW(r->arena, double, n);
+    if (!seconds)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        seconds[i] = json_number_value(json_array_get(list, i));
+    *out = json_array_size(list) >= n ? seconds : NULL;
+    return OK;
+}
+
 /* ---- events ---- */
 
 static fault read_scores(const struct reader *r, const json_t *agents, size_t n, struct score *out)
@@ -163,6 +195,8 @@ static fault read_evaluation(const struct reader *r, const json_t *event, struct
     p->e.n_agents = run->n_agents = n;
     p->accuracy = spread_of_scores(scores, n, offsetof(struct score, accuracy));
     p->loss = spread_of_scores(scores, n, offsetof(struct score, loss));
+    run->waited_for = read_waited_for(r, json_object_get(event, "waiting"), n);
+    TRY(read_waits(r, json_object_get(event, "waiting"), n, &p->e.waiting.waited_for_s));
     run->n_points++;
     return OK;
 }
@@ -265,7 +299,7 @@ static int64_t whole_of(const struct node *map, const char *key)
 static const char *describe_strategy(const struct node *strategy, struct arena *arena)
 {
     static const char *const telling[] = {"every", "pairs", "order", "algorithm", "mode", "tau"};
-    static const char *const usual[] = {"1", "", "adapt-then-combine", "", "", ""};
+    static const char *const usual[] = {"1", "0", "adapt-then-combine", "", "", ""};
     const char *text = word_of(strategy, "kind");
     if (!text || strategy->kind != NODE_MAP)
         return text ? arena_text(arena, text) : "unknown";
@@ -357,6 +391,11 @@ static fault take_summary(const struct reader *r, const json_t *object, struct r
     TRY(READ_MEMBERS(r, json_object_get(object, "disagreement"), disagreement_members, &s->disagreement));
     if (isnan(s->waiting_share))
         s->waiting_share = waiting_share;
+    run->waited_for = read_waited_for(r, json_object_get(object, "waiting"), run->n_agents);
+    snprintf(s->params_sha256, sizeof s->params_sha256, "%s",
+             json_is_string(json_object_get(object, "params_sha256"))
+                 ? json_string_value(json_object_get(object, "params_sha256"))
+                 : "");
     s->status = text_at(r, object, "status", "done");
     s->engine = text_at(r, object, "engine", "unknown");
     s->version = text_at(r, object, "version", "unknown");
@@ -442,7 +481,7 @@ static const struct report_run *rival_of(const struct report *r, const struct re
 
 fault report_read(const char *const *paths, size_t n, struct report *out)
 {
-    struct report r = {.n = n};
+    struct report r = {.n = n, .target = NAN};
     fault f = OK;
     if (n == 0)
         return FAIL(FAULT_USAGE, "a report needs at least one run");
@@ -454,11 +493,24 @@ fault report_read(const char *const *paths, size_t n, struct report *out)
     label_runs(&r);
     for (size_t i = 0; i < n; i++)
         r.runs[i].rival = rival_of(&r, &r.runs[i]);
+    report_set_target(&r, NAN);
     *out = r;
     return OK;
 release:
     report_release(&r);
     return f;
+}
+
+void report_set_target(struct report *r, double target)
+{
+    r->target = target;
+    for (size_t i = 0; i < r->n; i++) {
+        struct report_run *run = &r->runs[i];
+        run->target_s = NAN;
+        for (size_t k = run->n_points; k-- > 0;)
+            if (run->points[k].accuracy.mean >= target)
+                run->target_s = run->points[k].e.virtual_s;
+    }
 }
 
 void report_release(struct report *r)

@@ -14,9 +14,8 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "record/folder.h"
 #include "record/tensors.h"
-
-enum { RUN_PATH = 1024 };
 
 struct run_folder {
     char path[RUN_PATH];
@@ -50,6 +49,24 @@ struct disagreement { /* of the agents' parameters from their mean */
     double l1, l2, linf, variation;
 };
 
+enum { NO_MEMBER = -1 };
+
+/* Who waited for whom, in virtual seconds since the beginning. Members are the agents and after them those
+ * that help. */
+struct waiting {
+    const double *waiting_s;    /* [n_agents], borrowed: of each agent                    */
+    const double *waited_for_s; /* [n_members], borrowed: of all agents, for each member */
+    size_t n_agents, n_members; /* 0: not known                                          */
+    double virtual_s;
+    const char *helper; /* what those that help are called: "server" */
+    int64_t most;       /* the member waited for most ...            */
+    int64_t longest;    /* ... and the agent that waited longest for it, for so long */
+    double longest_s;
+    int64_t slowest; /* who holds the others up; see waiting_judge */
+    int64_t link[2]; /* the two that waited longest for each other */
+    double link_s;
+};
+
 struct evaluation {
     uint64_t step, round; /* step: of the scheduler, never falls from event to event */
     double epoch, real_s, virtual_s;
@@ -58,6 +75,7 @@ struct evaluation {
     size_t n_agents;
     double averaged_loss, averaged_accuracy; /* of the mean of the agents' models; NaN with one agent */
     struct disagreement disagreement;
+    struct waiting waiting;
 };
 
 /* Each appends one line and hands it to the system. The totals of bytes, messages and waiting in an
@@ -96,9 +114,11 @@ struct summary {
     double best_accuracy, averaged_accuracy; /* averaged: as in struct evaluation */
     double real_s, virtual_s, images_per_s;
     uint64_t bytes, messages, notes;
+    uint64_t dropped;     /* gradients that came too late to count */
     double waiting_share; /* of the agents' virtual time, 0 to 1 */
     double staleness_mean, staleness_max;
     struct disagreement disagreement;
+    struct waiting waiting;
     char params_sha256[65];
 };
 
@@ -107,6 +127,19 @@ struct spread spread_of(const double *values, size_t n);
 /* Of one member of struct score (a double; `offset` by offsetof) over the agents that are alive, or over all
  * when none is. */
 struct spread spread_of_scores(const struct score *scores, size_t n, size_t offset);
+
+/* Fills `most` and `slowest` from the numbers. Whoever is slow is waited for and hardly waits: the slowest
+ * is, of those that waited less than half as long as the agents did on average, the one waited for most,
+ * counting what helpers waited for it (`by_helpers`, [n_members]). Where everybody waits alike there is none.
+ */
+void waiting_judge(struct waiting *w, const double *by_helpers, const double *helpers_waiting_s);
+double waiting_share(const struct waiting *w); /* of all agents' virtual time, 0 to 1 */
+
+enum { MEMBER_NAME = 32 };
+const char *member_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME]); /* "agent 3" */
+/* "others waited 31.0 s for agent 3, most of all agent 2 (12.0 s)"; empty where nobody waited. Caller frees.
+ */
+fault waiting_sentence(const struct waiting *w, char **out);
 
 /* One JSON object. Caller frees. */
 fault summary_json(const struct summary *s, char **out);

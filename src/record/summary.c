@@ -59,21 +59,22 @@ json_t *json_spread(const struct spread *s)
 
 static json_t *summary_object(const struct summary *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:I, s:I, s:I, "
-                     "s:o, s:o, s:o, s:o, s:s}",
-                     "name", json_text(s->name), "strategy", json_text(s->strategy), "status",
-                     json_text(s->status), "run", json_text(s->run), "version", json_text(s->version),
-                     "engine", json_text(s->engine), "agents", (json_int_t)s->agents, "rounds",
-                     (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
-                     json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss",
-                     json_spread(&s->loss), "best_accuracy", json_number(s->best_accuracy),
-                     "averaged_accuracy", json_number(s->averaged_accuracy), "real_s", json_number(s->real_s),
-                     "virtual_s", json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s),
-                     "bytes", (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes",
-                     (json_int_t)s->notes, "waiting_share", json_number(s->waiting_share), "staleness_mean",
-                     json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max),
-                     "disagreement", json_disagreement(&s->disagreement), "params_sha256", s->params_sha256);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:I, s:I, s:I, s:I, "
+        "s:o, s:o, s:o, s:o, s:o, s:s}",
+        "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
+        json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
+        (json_int_t)s->agents, "rounds", (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
+        json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
+        "best_accuracy", json_number(s->best_accuracy), "averaged_accuracy",
+        json_number(s->averaged_accuracy), "real_s", json_number(s->real_s), "virtual_s",
+        json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s), "bytes",
+        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes", (json_int_t)s->notes, "dropped",
+        (json_int_t)s->dropped, "waiting_share", json_number(s->waiting_share), "staleness_mean",
+        json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max), "disagreement",
+        json_disagreement(&s->disagreement), "waiting", json_waiting(&s->waiting, true), "params_sha256",
+        s->params_sha256);
 }
 
 static fault dump(const struct summary *s, size_t flags, char **out)
@@ -183,39 +184,83 @@ static void effort(FILE *to, const struct summary *s)
     line(to, "virtual time", duration(s->virtual_s, cell), "on the machines the experiment describes");
 }
 
-static void company(FILE *to, const struct summary *s)
+enum { AGENTS_ON_A_LINE = 5, AGENTS_LISTED = 20 };
+
+/* The share of each agent where they are few, else of the least and the most patient. */
+static void shares(FILE *to, const struct waiting *w)
+{
+    size_t least = 0, most = 0;
+    for (size_t i = 1; i < w->n_agents; i++) {
+        least = w->waiting_s[i] < w->waiting_s[least] ? i : least;
+        most = w->waiting_s[i] > w->waiting_s[most] ? i : most;
+    }
+    if (w->n_agents > AGENTS_LISTED) {
+        fprintf(to, "  %-14sfrom %.1f %% (agent %zu) to %.1f %% (agent %zu)\n", "",
+                100 * w->waiting_s[least] / w->virtual_s, least, 100 * w->waiting_s[most] / w->virtual_s,
+                most);
+        return;
+    }
+    for (size_t i = 0; i < w->n_agents; i++) {
+        if (i % AGENTS_ON_A_LINE == 0)
+            fprintf(to, "%s  %-14s", i ? "\n" : "", i ? "" : "  each agent");
+        fprintf(to, "%s%zu: %.1f %%", i % AGENTS_ON_A_LINE ? "  " : "", i,
+                100 * w->waiting_s[i] / w->virtual_s);
+    }
+    fputc('\n', to);
+}
+
+static fault waits(FILE *to, const struct summary *s)
+{
+    char *sentence, cell[CELL];
+    line(to, "waiting", percent(100 * s->waiting_share, cell), "of the agents' virtual time");
+    if (!s->waiting.n_members || !(s->waiting.virtual_s > 0) || s->waiting.most == NO_MEMBER)
+        return OK;
+    shares(to, &s->waiting);
+    TRY(waiting_sentence(&s->waiting, &sentence));
+    fprintf(to, "  %-14s%s\n", "  for whom", sentence);
+    free(sentence);
+    return OK;
+}
+
+static fault company(FILE *to, const struct summary *s)
 {
     char cell[CELL], note[NOTE];
     snprintf(cell, CELL, "%lld", (long long)s->agents);
     snprintf(note, NOTE, "strategy %.40s", s->strategy);
     line(to, "agents", cell, note);
     if (s->agents <= 1)
-        return;
+        return OK;
     snprintf(note, NOTE, "in %llu messages", (unsigned long long)s->messages);
     line(to, "traffic", volume(s->bytes, cell), note);
-    line(to, "waiting", percent(100 * s->waiting_share, cell), "of the agents' virtual time");
+    TRY(waits(to, s));
     if (s->staleness_max > 0) {
         snprintf(note, NOTE, "steps behind on average; most %.6g", s->staleness_max);
         line(to, "staleness", number(s->staleness_mean, cell), note);
+    }
+    if (s->dropped) {
+        snprintf(cell, CELL, "%llu", (unsigned long long)s->dropped);
+        line(to, "dropped", cell, "gradients that came too late to count");
     }
     if (s->notes) {
         snprintf(cell, CELL, "%llu", (unsigned long long)s->notes);
         line(to, "notes", cell, "crashes, returns and the like");
     }
     line(to, "disagreement", number(s->disagreement.l2, cell), "L2 distance of the agents from their mean");
+    return OK;
 }
 
-static void write_table(FILE *to, const struct summary *s)
+static fault write_table(FILE *to, const struct summary *s)
 {
     char cell[CELL];
     fprintf(to, "%s: %s\n\n", s->name, s->status);
     results(to, s);
     effort(to, s);
-    company(to, s);
+    TRY(company(to, s));
     line(to, "engine", s->engine, "");
     snprintf(cell, CELL, "%.12s", s->params_sha256);
     line(to, "parameters", cell, "the first digits of their SHA-256");
     line(to, "kept in", s->run, "");
+    return OK;
 }
 
 fault summary_table(const struct summary *s, char **out)
@@ -225,11 +270,12 @@ fault summary_table(const struct summary *s, char **out)
     FILE *to = open_memstream(&text, &n);
     if (!to)
         return OUT_OF_MEMORY;
-    write_table(to, s);
-    if (fclose(to) != 0) {
+    fault f = write_table(to, s);
+    if (fclose(to) != 0 && !f)
+        f = OUT_OF_MEMORY;
+    if (f)
         free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    else
+        *out = text;
+    return f;
 }

@@ -23,7 +23,7 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     a->parcel_room = 1 + (row->hears_everyone || row->forms_group ? stage->n_members : degree);
     a->parcels = calloc(a->parcel_room, sizeof *a->parcels);
     a->shares = calloc(a->parcel_room, sizeof *a->shares);
-    a->missed = calloc(degree + 1, sizeof *a->missed);
+    a->missed = calloc(1 + (agent_helps(a) ? stage->n_members : degree), sizeof *a->missed);
     fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
     if (!f && row->forms_group && !agent_helps(a))
         f = group_init(&a->group, index, a->parcels, stage->n_agents);
@@ -48,6 +48,12 @@ bool agent_goes_on(struct agent *a)
         return false;
     s->begun++;
     return true;
+}
+
+bool agent_is_in_last_round(const struct agent *a)
+{
+    const struct stage *s = a->stage;
+    return s->asynchronous ? s->begun >= s->rounds * s->n_agents : a->k + 1 >= s->rounds;
 }
 
 fault agent_begin(struct agent *a)
@@ -133,6 +139,7 @@ fault agent_end_round(struct agent *a)
 {
     a->k++;
     a->stage->ended++;
+    group_forgive(&a->group);
     a->link->ops->forget(a->link, a->k);
     return OK;
 }
@@ -158,31 +165,35 @@ fault agent_regroup(struct agent *a, const char *why)
 {
     struct reunion r = {0};
     struct group *g = agent_group(a);
-    fault f;
+    bool again;
     do {
         TRY(group_reform(g, a->k, why, &r));
-        f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader)) : OK;
+        fault f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader, NULL)) : OK;
         if (f && !is_about_peers(f))
             return f;
+        if (f && fault_kind_of(f) == FAULT_TIMEOUT)
+            group_leave_out(g, r.leader);
+        again = f != OK;
         fault_drop(f);
-    } while (f);
+    } while (again);
     a->k = r.round;
     note_reunion(a, why);
     return OK;
 }
 
-fault agent_rejoin(struct agent *a)
+fault agent_rejoin_group(struct agent *a)
 {
-    a->returned = false;
-    if (strategy_row(a->stage->experiment)->forms_group && !agent_helps(a)) {
-        char why[64];
-        snprintf(why, sizeof why, "agent %zu is back", a->index);
-        agent_group(a)->is_newcomer = true;
-        return agent_regroup(a, why);
-    }
+    char why[64];
+    snprintf(why, sizeof why, "agent %zu is back", a->index);
+    agent_group(a)->is_newcomer = true;
+    return agent_regroup(a, why);
+}
+
+static fault rejoin_neighbours(struct agent *a)
+{
     for (size_t i = 0; i < agent_degree(a); i++) {
         size_t peer = agent_neighbour(a, i);
-        fault f = a->link->ops->adopt(a->link, peer);
+        fault f = a->link->ops->adopt(a->link, peer, NULL);
         if (!f) {
             char text[96];
             snprintf(text, sizeof text, "agent %zu is back with the parameters of agent %zu", a->index, peer);
@@ -198,9 +209,22 @@ fault agent_rejoin(struct agent *a)
     return OK;
 }
 
-/* Where a neighbour's entry is; the degree for someone who is no neighbour. */
+fault agent_rejoin(struct agent *a)
+{
+    const struct strategy_row *row = strategy_row(a->stage->experiment);
+    a->returned = false;
+    a->has_been_down = true;
+    if (row->rejoin)
+        return row->rejoin(a);
+    return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_neighbours(a);
+}
+
+/* Where a neighbour's entry is; the degree for someone who is no neighbour. One that helps knows everybody.
+ */
 static size_t entry_of(const struct agent *a, size_t peer)
 {
+    if (agent_helps(a))
+        return peer;
     size_t i = 0, degree = agent_degree(a);
     while (i < degree && agent_neighbour(a, i) != peer)
         i++;

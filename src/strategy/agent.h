@@ -28,6 +28,7 @@ struct stage {
     uint64_t begun;    /* asynchronous: rounds taken so far, by all */
     uint64_t ended;    /* rounds ended so far, by all */
     uint64_t samples;  /* learnt so far, by all */
+    size_t n_params;   /* floats in a row of parameters */
     void *shared;      /* the strategy's: what all agents would work out alike, worked out once */
 };
 
@@ -35,16 +36,18 @@ struct agent {
     size_t index; /* and the replica it owns                      */
     uint64_t k;   /* rounds behind it                             */
     uint64_t lessons, steps;
+    uint64_t dropped;       /* lessons whose gradient came too late to count */
     const void *settings;   /* of the strategy, as its fields say; borrowed */
     struct stage *stage;    /* borrowed                                     */
     struct link *link;      /* borrowed                                     */
     struct feed feed;       /* owned: its share of the samples              */
     double lr;              /* of its last step                             */
     bool returned;          /* its machine was down and is back: it must rejoin */
+    bool has_been_down;     /* and has rejoined since                           */
     struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
     size_t parcel_room;
     double *shares;     /* owned: likewise for weights                    */
-    bool *missed;       /* owned: neighbours whose absence was noted      */
+    bool *missed;       /* owned: neighbours (of a helper: members) whose absence was noted */
     struct group group; /* owned: of all that learn, where the strategy forms one */
     struct staleness {
         uint64_t sum, most, n;
@@ -59,6 +62,7 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
 void agent_release(struct agent *a);
 
 bool agent_goes_on(struct agent *a); /* false when all rounds are done                             */
+bool agent_is_in_last_round(const struct agent *a); /* it will not go on after this one            */
 fault agent_learn(struct agent *a);  /* g on my next batch                                         */
 fault agent_begin(struct agent *a);  /* the same, but g is not yet there: await(first), then await(0) */
 fault agent_await(struct agent *a, size_t first);
@@ -81,6 +85,7 @@ bool is_about_peers(fault f);
 struct group *agent_group(struct agent *a);
 /* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
 fault agent_regroup(struct agent *a, const char *why);
+fault agent_rejoin_group(struct agent *a); /* the same after a crash */
 
 static inline bool agent_helps(const struct agent *a)
 {
@@ -98,10 +103,13 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     strategy_run *run;
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
+    bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
+    bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
+    fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
     /* Make and free stage->shared; may be NULL. */
     fault (*open)(struct stage *s);
     void (*close)(struct stage *s);
@@ -114,6 +122,12 @@ extern const struct kinds strategy_kinds;
 static inline const struct strategy_row *strategy_row(const struct experiment *e)
 {
     return e->strategy.kind->row;
+}
+
+static inline bool strategy_is_asynchronous(const struct experiment *e)
+{
+    const struct strategy_row *row = strategy_row(e);
+    return row->is_asynchronous ? row->is_asynchronous(e) : row->asynchronous;
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "strategy/agent.h"
 
-extern const struct kind strategy_single, strategy_consensus, strategy_gossip, strategy_adpsgd;
+extern const struct kind strategy_single, strategy_consensus, strategy_gossip, strategy_adpsgd,
+    strategy_allreduce, strategy_ps, strategy_average, strategy_easgd, strategy_admm;
 
 #endif

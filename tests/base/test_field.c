@@ -150,6 +150,25 @@ static void what_is_no_plain_whole_number_is_refused(void **state)
     refuses(&rows[FIELD_INT], "-9223372036854775809", "'-9223372036854775809' does not fit into 64 bits");
 }
 
+static void a_word_may_stand_in_place_of_a_whole_number(void **state)
+{
+    (void)state;
+    const struct field row = {
+        "whole", FIELD_INT, offsetof(struct settings, whole), .word = "end", .min = 1, .max = 9};
+    struct settings s = {.whole = 99};
+    struct arena arena = {0};
+    reads(&row, "end", &arena, &s);
+    assert_int_equal(s.whole, 0);
+    assert_string_equal(field_print(&row, &s, &arena), "end");
+    reads(&row, "3", &arena, &s);
+    assert_int_equal(s.whole, 3);
+    assert_string_equal(field_print(&row, &s, &arena), "3");
+    refuses(&row, "ends", "'ends' is neither a whole number nor 'end'");
+    refuses(&row, "0", "0 is below the least allowed, 1");
+    refuses(&row, "03", "'03' begins with a zero, which some read as octal; write it without");
+    arena_release(&arena);
+}
+
 static void numbers_are_read_to_the_last_bit(void **state)
 {
     (void)state;
@@ -563,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_row_without_a_default_leaves_its_member),
         cmocka_unit_test(whole_numbers_reach_both_ends_of_64_bits),
         cmocka_unit_test(what_is_no_plain_whole_number_is_refused),
+        cmocka_unit_test(a_word_may_stand_in_place_of_a_whole_number),
         cmocka_unit_test(numbers_are_read_to_the_last_bit),
         cmocka_unit_test(what_is_no_finite_plain_number_is_refused),
         cmocka_unit_test(a_number_out_of_range_is_refused_with_the_bound),

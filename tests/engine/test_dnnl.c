@@ -374,6 +374,35 @@ static void a_residual_alone_agrees(void **state)
     }
 }
 
+static double cosine(const float *a, const float *b, size_t n)
+{
+    double ab = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < n; i++) {
+        ab += (double)a[i] * b[i];
+        aa += (double)a[i] * a[i];
+        bb += (double)b[i] * b[i];
+    }
+    return ab / sqrt(aa * bb);
+}
+
+/* A whole network in bf16: a sum near zero may fall on the other side of a relu or of a pool's largest, so
+ * single elements of a gradient may differ by all they are; its loss and its direction may not. */
+static void check_direction_in_bf16(struct question q, const char *what, double least)
+{
+    q.precision = PRECISION_BF16;
+    if (!can_bf16(&q))
+        return;
+    struct answer want = ask_judge(&q), have = ask(&engine_dnnl, &q);
+    double loss = fabs(have.loss - want.loss) / (fabs(want.loss) + 1e-3);
+    double exam = fabs(have.exam_loss - want.exam_loss) / (fabs(want.exam_loss) + 1e-3);
+    double along = cosine(have.grads, want.grads, q.g->size);
+    if (!(loss < 2e-2) || !(exam < 2e-2) || !(along > least))
+        fail_msg("%s in bf16: off by %.2e in loss, %.2e in the exam; the gradient's cosine is %.4f", what,
+                 loss, exam, along);
+    answer_release(&want);
+    answer_release(&have);
+}
+
 static void random_networks_agree(void **state)
 {
     (void)state;
@@ -390,6 +419,7 @@ static void random_networks_agree(void **state)
         struct dataset *d = random_dataset(i, input, classes, 50, 90);
         struct question q = {g, d, batch < 2 ? 2 : batch, 2, PRECISION_FP32, 3, 70, i, .exact = false};
         check_close(&q, what, 1e-4);
+        check_direction_in_bf16(q, what, 0.99);
         random_dataset_free(d);
         graph_free(g);
         net_release(&n);
@@ -402,6 +432,7 @@ static void check_model(const char *name, struct shape input, size_t batch)
     struct dataset *d = random_dataset(1, input, 10, 60, 40);
     struct question q = {g, d, batch, 2, PRECISION_FP32, 0, 10, 5, .exact = false};
     check_close(&q, name, 1e-4);
+    check_direction_in_bf16(q, name, 0.95); /* resnet20 is deep */
     random_dataset_free(d);
     graph_free(g);
 }

@@ -94,7 +94,7 @@ static void the_object_has_every_key_with_its_value(void **state)
     s.loss = (struct spread){0.25, 0.125, 0.1, 0.5};
     s.disagreement = (struct disagreement){1, 2, 3, 4};
     s.agents = 4, s.bytes = 1000000007, s.messages = 17;
-    s.averaged_accuracy = 91.25, s.waiting_share = 0.125, s.notes = 3;
+    s.averaged_accuracy = 91.25, s.waiting_share = 0.125, s.notes = 3, s.dropped = 7;
     s.staleness_mean = 1.5, s.staleness_max = 9;
     json_t *o = object_of(&s);
     static const char *const texts[][2] = {{"name", "fashion"},  {"strategy", "single"},
@@ -118,8 +118,47 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "averaged_accuracy", NULL) == 91.25 && at(o, "waiting_share", NULL) == 0.125);
     assert_true(at(o, "staleness_mean", NULL) == 1.5 && at(o, "staleness_max", NULL) == 9);
     assert_true(at(o, "notes", NULL) == 3);
-    assert_int_equal(json_object_size(o), 25);
+    assert_true(at(o, "dropped", NULL) == 7);
+    assert_true(json_is_null(json_object_get(o, "waiting"))); /* it is not known */
+    assert_int_equal(json_object_size(o), 27);
     json_decref(o);
+}
+
+static void who_was_waited_for_stands_in_the_object_and_in_the_table(void **state)
+{
+    (void)state;
+    static const double waiting[] = {10, 20, 0}, waited_for[] = {2, 1, 25, 2};
+    struct summary s = example;
+    s.agents = 3;
+    s.waiting = (struct waiting){.waiting_s = waiting,
+                                 .waited_for_s = waited_for,
+                                 .n_agents = 3,
+                                 .n_members = 4,
+                                 .virtual_s = 40,
+                                 .helper = "server",
+                                 .most = 2,
+                                 .longest = 1,
+                                 .longest_s = 16,
+                                 .slowest = 2,
+                                 .link = {1, 3},
+                                 .link_s = 17};
+    json_t *o = object_of(&s), *w = json_object_get(o, "waiting");
+    const json_t *link = json_object_get(w, "slowest_link"), *ends = json_object_get(link, "between");
+    assert_string_equal(json_string_value(json_object_get(w, "most_waited_for")), "agent 2");
+    assert_string_equal(json_string_value(json_object_get(w, "slowest")), "agent 2");
+    assert_string_equal(json_string_value(json_array_get(ends, 0)), "agent 1");
+    assert_string_equal(json_string_value(json_array_get(ends, 1)), "server 0");
+    assert_true(at(link, "waiting_s", NULL) == 17);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(json_real_value(json_array_get(json_object_get(w, "waited_for_s"), i)) == waited_for[i]);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(json_real_value(json_array_get(json_object_get(w, "waiting_s"), i)) == waiting[i]);
+    json_decref(o);
+    char *text;
+    assert_ok(summary_table(&s, &text));
+    assert_non_null(strstr(text, "0: 25.0 %  1: 50.0 %  2: 0.0 %\n"));
+    assert_non_null(strstr(text, "others waited 25 s for agent 2, most of all agent 1 (16 s)\n"));
+    free(text);
 }
 
 static void a_loss_that_is_not_finite_is_null(void **state)
@@ -257,6 +296,7 @@ int main(void)
         cmocka_unit_test(only_the_living_count_unless_none_lives),
         cmocka_unit_test(equal_values_have_no_spread),
         cmocka_unit_test(the_object_has_every_key_with_its_value),
+        cmocka_unit_test(who_was_waited_for_stands_in_the_object_and_in_the_table),
         cmocka_unit_test(a_loss_that_is_not_finite_is_null),
         SCRATCH(the_summary_file_holds_the_same_object),
         cmocka_unit_test(the_table_tells_a_single_agent_what_counts),

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 
 static void open_quiet(struct cast *g, const char *text, int rounds)
 {
-    group_open(g, text, rounds);
-    group_scatter(g, 11);
-    group_keep_from_learning(g);
+    cast_open(g, text, rounds);
+    cast_scatter(g, 11);
+    cast_keep_from_learning(g);
 }
 
 /* The mean of some agents' rows, [size]. */
@@ -23,7 +23,7 @@ static void mean_over(struct cast *g, const size_t *who, size_t n, double *mean)
     for (size_t j = 0; j < g->size; j++)
         mean[j] = 0;
     for (size_t i = 0; i < n; i++) {
-        const float *row = group_row(g, who[i]);
+        const float *row = cast_row(g, who[i]);
         for (size_t j = 0; j < g->size; j++)
             mean[j] += row[j] / (double)n;
     }
@@ -31,7 +31,7 @@ static void mean_over(struct cast *g, const size_t *who, size_t n, double *mean)
 
 static bool are_close(struct cast *g, size_t agent, const double *row, double by)
 {
-    const float *mine = group_row(g, agent);
+    const float *mine = cast_row(g, agent);
     for (size_t j = 0; j < g->size; j++)
         if (fabs(mine[j] - row[j]) > by)
             return false;
@@ -55,13 +55,13 @@ static void the_living_agree_on_their_own_mean_under_consensus(void **state)
         open_quiet(&g, text, 200);
         double mean[64];
         mean_over(&g, living, 5, mean);
-        group_play(&g);
+        cast_play(&g);
         for (size_t i = 0; i < 5; i++)
             assert_true(are_close(&g, living[i], mean, 2e-4));
-        assert_true(group_noted(&g, "crash: agent 3 is down"));
+        assert_true(cast_noted(&g, "crash: agent 3 is down"));
         assert_int_equal(g.world->actors[3].life, LIFE_DOWN);
         free(text);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -81,13 +81,13 @@ static void weights_sum_to_one_whoever_is_missing(void **state)
     for (size_t j = 0; j < g.size; j++)
         ones[j] = 1.5f;
     for (size_t i = 0; i < g.n; i++)
-        group_write(&g, i, ones);
-    group_play(&g);
+        cast_write(&g, i, ones);
+    cast_play(&g);
     assert_true(g.n_notes > 50);
     for (size_t i = 0; i < g.n; i++)
         for (size_t j = 0; j < g.size; j++)
-            assert_true(fabsf(group_row(&g, i)[j] - 1.5f) < 1e-4f);
-    group_close(&g);
+            assert_true(fabsf(cast_row(&g, i)[j] - 1.5f) < 1e-4f);
+    cast_close(&g);
 }
 
 static void who_waits_for_the_dead_hears_of_it_at_once(void **state)
@@ -98,12 +98,12 @@ static void who_waits_for_the_dead_hears_of_it_at_once(void **state)
                TINY("consensus") "agents: 3\ntopology: cycle:3\nmachines: {speed: [1, 1, 0.1]}\n"
                                  "events: [{at_s: 0.004, crash: 2}]\n",
                2);
-    group_play(&g);
-    assert_true(group_noted(&g, "0.004000 2 crash: agent 2 is down"));
-    assert_true(group_noted(&g, "0.004000 0 without: agent 0 goes on without agent 2 in round 0"));
-    assert_true(group_noted(&g, "0.004000 1 without: agent 1 goes on without agent 2 in round 0"));
+    cast_play(&g);
+    assert_true(cast_noted(&g, "0.004000 2 crash: agent 2 is down"));
+    assert_true(cast_noted(&g, "0.004000 0 without: agent 0 goes on without agent 2 in round 0"));
+    assert_true(cast_noted(&g, "0.004000 1 without: agent 1 goes on without agent 2 in round 0"));
     assert_true(fabs(local_now_s(g.world) - 5e-3) < 1e-12);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- gossip ---- */
@@ -120,15 +120,15 @@ static void gossip_finds_another_partner(void **state)
                10);
     double mean[64];
     static const size_t living[] = {0, 2, 3};
-    group_play(&g);
-    assert_true(group_noted(&g, "partner: agent"));
-    assert_true(group_noted(&g, "instead of agent 1, which is gone"));
+    cast_play(&g);
+    assert_true(cast_noted(&g, "partner: agent"));
+    assert_true(cast_noted(&g, "instead of agent 1, which is gone"));
     mean_over(&g, living, 3, mean);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(g.world->actors[living[i]].life, LIFE_DONE);
         assert_true(are_close(&g, living[i], mean, 1e-4));
     }
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- adpsgd ---- */
@@ -143,21 +143,21 @@ static void adpsgd_finds_another_partner(void **state)
                60);
     double before[64], after[64];
     static const size_t living[] = {0, 2, 3};
-    group_play(&g);
-    assert_true(group_noted(&g, "partner: agent 1 cannot be reached from agent"));
+    cast_play(&g);
+    assert_true(cast_noted(&g, "partner: agent 1 cannot be reached from agent"));
     mean_over(&g, living, 3, after);
     for (size_t i = 0; i < 3; i++)
         assert_true(are_close(&g, living[i], after, 1e-3));
-    group_close(&g);
+    cast_close(&g);
 
     /* dead from the beginning: the living keep exactly their own mean */
     open_quiet(&g, TINY("adpsgd") "agents: 4\ntopology: complete:4\nevents: [{at_s: 0, crash: 1}]\n", 60);
     mean_over(&g, living, 3, before);
-    group_play(&g);
+    cast_play(&g);
     mean_over(&g, living, 3, after);
     for (size_t j = 0; j < g.size; j++)
         assert_true(fabs(before[j] - after[j]) < 1e-5);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void the_rounds_of_the_dead_are_done_by_the_living_under_adpsgd(void **state)
@@ -165,10 +165,10 @@ static void the_rounds_of_the_dead_are_done_by_the_living_under_adpsgd(void **st
     (void)state;
     struct cast g;
     open_quiet(&g, TINY("adpsgd") "agents: 4\ntopology: cycle:4\nevents: [{at_s: 0.0105, crash: 2}]\n", 30);
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(g.run->stage.begun, 120);
     assert_int_equal(g.run->stage.ended, 119); /* but for the one it died in */
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- returning ---- */
@@ -184,19 +184,19 @@ static void a_returning_agent_has_its_neighbours_parameters(void **state)
         char *text = text_of(TINY("%s") "agents: 3\ntopology: path:3\n"
                                         "events: [{at_s: 0.0015, crash: 0}, {at_s: 0.0195, return: 0}]\n",
                              strategies[s]);
-        group_open(&g, text, 20);
+        cast_open(&g, text, 20);
         free(text);
-        group_scatter(&g, 5);
-        group_keep_from_learning(&g);
-        group_play(&g);
-        assert_true(group_noted(&g, "return: agent 0 is back with the parameters of agent 1"));
+        cast_scatter(&g, 5);
+        cast_keep_from_learning(&g);
+        cast_play(&g);
+        assert_true(cast_noted(&g, "return: agent 0 is back with the parameters of agent 1"));
         assert_int_equal(g.world->actors[0].life, LIFE_DONE);
         /* the others had agreed meanwhile, so all three are equal now */
         for (size_t j = 0; j < g.size; j++)
-            assert_true(fabsf(group_row(&g, 0)[j] - group_row(&g, 1)[j]) < 1e-3f);
+            assert_true(fabsf(cast_row(&g, 0)[j] - cast_row(&g, 1)[j]) < 1e-3f);
         if (s != 3)
             assert_int_equal(g.run->agents[0].k, 20);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -211,13 +211,13 @@ static void a_return_takes_the_time_of_the_rows(void **state)
                                  "network: {latency_ms: 2, bandwidth_mbps: 1.088}\n"
                                  "events: [{at_s: 0.0005, crash: 0}, {at_s: 0.0055, return: 0}]\n",
                12);
-    group_play(&g);
-    assert_true(group_noted(&g, "0.009500 0 return: agent 0 is back with the parameters of agent 1"));
+    cast_play(&g);
+    assert_true(cast_noted(&g, "0.009500 0 return: agent 0 is back with the parameters of agent 1"));
     assert_int_equal(g.run->agents[0].k, 12);
     assert_int_equal(g.run->agents[1].k, 12);
     /* rounds 6 to 11 are mixed, two rows each, and one was adopted */
-    assert_int_equal(group_counts(&g).messages, 2 * 6 + 1);
-    group_close(&g);
+    assert_int_equal(cast_counts(&g).messages, 2 * 6 + 1);
+    cast_close(&g);
 }
 
 static void a_returning_agent_without_neighbours_keeps_its_own(void **state)
@@ -230,12 +230,12 @@ static void a_returning_agent_without_neighbours_keeps_its_own(void **state)
                                  "events: [{at_s: 0.0001, cut: [0, 1]}, {at_s: 0.0005, crash: 0}, {at_s: "
                                  "0.0025, return: 0}]\n",
                6);
-    memcpy(mine, group_row(&g, 0), g.size * sizeof(float));
-    group_play(&g);
-    assert_true(group_noted(&g, "return: an agent is back with its old parameters"));
-    assert_memory_equal(mine, group_row(&g, 0), g.size * sizeof(float));
+    memcpy(mine, cast_row(&g, 0), g.size * sizeof(float));
+    cast_play(&g);
+    assert_true(cast_noted(&g, "return: an agent is back with its old parameters"));
+    assert_memory_equal(mine, cast_row(&g, 0), g.size * sizeof(float));
     assert_int_equal(g.world->actors[0].life, LIFE_DONE);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- everybody ---- */
@@ -248,10 +248,10 @@ static void all_dead_is_one_sentence(void **state)
         char *text = text_of(TINY("%s") "agents: 3\ntopology: cycle:3\n"
                                         "events: [{at_s: 0.002, crash: [0, 1]}, {at_s: 0.003, crash: 2}]\n",
                              strategies[s]);
-        group_open(&g, text, 10);
+        cast_open(&g, text, 10);
         free(text);
-        must_fail(group_go(&g), "all 3 agents are down, and none came to its end");
-        group_close(&g);
+        must_fail(cast_go(&g), "all 3 agents are down, and none came to its end");
+        cast_close(&g);
     }
 }
 
@@ -264,13 +264,13 @@ static void all_dead_for_a_while_is_not_the_end(void **state)
             text_of(TINY("%s") "agents: 3\ntopology: cycle:3\n"
                                "events: [{at_s: 0.002, crash: [0, 1, 2]}, {at_s: 0.03, return: 1}]\n",
                     strategies[s]);
-        group_open(&g, text, 10);
+        cast_open(&g, text, 10);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         assert_int_equal(g.world->actors[0].life, LIFE_DOWN);
         assert_int_equal(g.world->actors[1].life, LIFE_DONE);
         assert_true(local_now_s(g.world) > 0.03);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -282,11 +282,11 @@ static void chance_does_not_raise_whom_the_script_took_down(void **state)
                TINY("adpsgd") "agents: 4\ntopology: complete:4\nevents:\n  - {at_s: 0, crash: 2}\n"
                               "  - random: {crash_every_s: 0.01, down_s: 0.002}\n",
                100);
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(g.world->actors[2].life, LIFE_DOWN);
-    assert_false(group_noted(&g, "agent 2 is back"));
-    assert_true(group_noted(&g, "is back with the parameters of"));
-    group_close(&g);
+    assert_false(cast_noted(&g, "agent 2 is back"));
+    assert_true(cast_noted(&g, "is back with the parameters of"));
+    cast_close(&g);
 }
 
 static void agents_that_go_down_together_say_nothing_more(void **state)
@@ -298,10 +298,10 @@ static void agents_that_go_down_together_say_nothing_more(void **state)
                TINY("consensus") "agents: 3\ntopology: path:3\nmachines: {speed: [0.1, 1, 1]}\n"
                                  "events: [{at_s: 0.005, crash: [0, 1]}]\n",
                1);
-    group_play(&g);
-    assert_false(group_noted(&g, "agent 1 goes on"));
+    cast_play(&g);
+    assert_false(cast_noted(&g, "agent 1 goes on"));
     assert_int_equal(g.world->actors[1].life, LIFE_DOWN);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void patience_at_its_end_is_noted_and_the_run_goes_on(void **state)
@@ -312,16 +312,16 @@ static void patience_at_its_end_is_noted_and_the_run_goes_on(void **state)
         char *text = text_of(TINY("%s") "agents: 2\ntopology: path:2\nmachines: {speed: [1, 0.02]}\n"
                                         "network: {latency_ms: 8, patience_s: 0.005}\n",
                              strategies[s]);
-        group_open(&g, text, 5);
+        cast_open(&g, text, 5);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         if (s == 2)
-            assert_true(group_noted(&g, "has nobody to average with instead of agent"));
+            assert_true(cast_noted(&g, "has nobody to average with instead of agent"));
         else
-            assert_true(group_noted(&g, "waited 0.005 s for agent"));
+            assert_true(cast_noted(&g, "waited 0.005 s for agent"));
         for (size_t i = 0; i < 2; i++)
             assert_int_equal(g.world->actors[i].life, LIFE_DONE);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 
 /* ---- one agent ---- */
 
@@ -29,9 +29,9 @@ static void learn_alone(struct cast *g, const char *strategy, size_t model)
     char *text = text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 4}\n"
                          "model: %s\noptim: %s\nengine: {kind: ref, threads: 1}\nstrategy: %s\n",
                          models[model], optimisers[model], strategy);
-    group_open(g, text, 30);
+    cast_open(g, text, 30);
     free(text);
-    group_play(g);
+    cast_play(g);
 }
 
 static void one_agent_equals_single_bit_for_bit(void **state)
@@ -46,12 +46,12 @@ static void one_agent_equals_single_bit_for_bit(void **state)
             struct cast other;
             learn_alone(&other, strategies[s], m);
             assert_int_equal(single.size, other.size);
-            assert_memory_equal(group_row(&single, 0), group_row(&other, 0), single.size * sizeof(float));
-            assert_int_equal(group_counts(&other).messages, 0);
+            assert_memory_equal(cast_row(&single, 0), cast_row(&other, 0), single.size * sizeof(float));
+            assert_int_equal(cast_counts(&other).messages, 0);
             assert_true(local_now_s(single.world) == local_now_s(other.world));
-            group_close(&other);
+            cast_close(&other);
         }
-        group_close(&single);
+        cast_close(&single);
     }
 }
 
@@ -75,10 +75,10 @@ static void open_mixing(struct cast *g, const char *strategy, size_t graph, cons
 {
     char *text = text_of(TINY("%s") "agents: %zu\ntopology: {graph: \"%s\", weights: %s}\n", strategy,
                          vertices[graph], graphs[graph], weights);
-    group_open(g, text, rounds);
+    cast_open(g, text, rounds);
     free(text);
-    group_scatter(g, graph + 1);
-    group_keep_from_learning(g);
+    cast_scatter(g, graph + 1);
+    cast_keep_from_learning(g);
 }
 
 static const char *const weights[] = {"uniform", "metropolis", "best-constant", "fastest"};
@@ -129,15 +129,15 @@ static void write_direction(struct cast *g, const double *x)
     for (size_t i = 0; i < g->n; i++) {
         for (size_t j = 0; j < g->size; j++)
             g->rows[i * g->size + j] = (float)(x[i] * (1 + (double)j / 7));
-        group_write(g, i, g->rows + i * g->size);
+        cast_write(g, i, g->rows + i * g->size);
     }
 }
 
 static double played(struct cast *g)
 {
-    double *before = group_rows(g);
-    group_play(g);
-    double *after = group_rows(g);
+    double *before = cast_rows(g);
+    cast_play(g);
+    double *after = cast_rows(g);
     double shrunk = disagreement_of(after, g->n, g->size) / disagreement_of(before, g->n, g->size);
     assert_true(furthest_mean(before, after, g->n, g->size) < 1e-6);
     free(before);
@@ -159,14 +159,14 @@ static void disagreement_shrinks_by_gamma_squared_a_round(void **state)
             assert_true(fabs(gamma - known) < 2e-4);
             double shrunk = played(&g); /* from anywhere: at least as fast */
             assert_true(shrunk <= most * 1.001 + 1e-12);
-            group_close(&g);
+            cast_close(&g);
 
             open_mixing(&g, "consensus", i, weights[w], ROUNDS);
             multiply(&g, x, y);
             write_direction(&g, y); /* from the slowest direction: just so */
             shrunk = gamma > 1e-3 ? played(&g) : 0;
             assert_true(fabs(shrunk - most) < 2e-3 * most + 1e-12);
-            group_close(&g);
+            cast_close(&g);
         }
 }
 
@@ -176,8 +176,8 @@ static void many_rounds_are_powers_of_the_weights(void **state)
     for (size_t i = 0; i < N_GRAPHS; i++) {
         struct cast g;
         open_mixing(&g, "consensus", i, weights[i % 4], 5);
-        double *rows = group_rows(&g), x[16], y[16];
-        group_play(&g);
+        double *rows = cast_rows(&g), x[16], y[16];
+        cast_play(&g);
         for (size_t j = 0; j < g.size; j++) {
             for (size_t a = 0; a < g.n; a++)
                 x[a] = rows[a * g.size + j];
@@ -186,10 +186,10 @@ static void many_rounds_are_powers_of_the_weights(void **state)
                 memcpy(x, y, sizeof x);
             }
             for (size_t a = 0; a < g.n; a++)
-                assert_true(fabs(x[a] - group_row(&g, a)[j]) < 1e-5);
+                assert_true(fabs(x[a] - cast_row(&g, a)[j]) < 1e-5);
         }
         free(rows);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -205,14 +205,14 @@ static void the_mean_never_moves(const char *strategy, bool shrinks)
             struct cast g;
             char *text = text_of(TINY("%s") "agents: %zu\ntopology: {graph: \"%s\", weights: %s}\n%s",
                                  strategy, vertices[i], graphs[i], weights[w], (i + w) % 2 ? unequal : "");
-            group_open(&g, text, 7);
+            cast_open(&g, text, 7);
             free(text);
-            group_scatter(&g, 100 * i + w);
-            group_keep_from_learning(&g);
+            cast_scatter(&g, 100 * i + w);
+            cast_keep_from_learning(&g);
             double shrunk = played(&g);
             assert_true(!shrinks || shrunk < 1);
             assert_int_equal(g.n_notes, 0);
-            group_close(&g);
+            cast_close(&g);
         }
 }
 
@@ -252,12 +252,12 @@ static void the_mean_never_moves_where_agents_mix_unequally_often(void **state)
         char *text = text_of(TINY("{kind: consensus, mix_every: [1, 2, 3, 1], learn_every: [1, 1, 2, 4]}") //
                              "agents: 4\ntopology: complete:4\n%s",
                              slow ? unequal : "");
-        group_open(&g, text, 12);
+        cast_open(&g, text, 12);
         free(text);
-        group_scatter(&g, 5);
-        group_keep_from_learning(&g);
+        cast_scatter(&g, 5);
+        cast_keep_from_learning(&g);
         assert_true(played(&g) < 1);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -265,12 +265,12 @@ static void the_mean_never_moves_where_agents_mix_unequally_often(void **state)
 
 static void must_count(struct cast *g, uint64_t messages)
 {
-    group_play(g);
-    struct link_counts c = group_counts(g);
+    cast_play(g);
+    struct link_counts c = cast_counts(g);
     assert_int_equal(c.messages, messages);
     assert_int_equal(c.bytes, messages * g->size * sizeof(float));
     assert_int_equal(c.lost, 0);
-    group_close(g);
+    cast_close(g);
 }
 
 static void consensus_sends_a_row_to_each_neighbour_in_each_mixing_round(void **state)
@@ -295,11 +295,11 @@ static void every_agent_of_consensus_sends_as_its_degree_says(void **state)
     (void)state;
     struct cast g;
     open_mixing(&g, "consensus", 7, "metropolis", 6); /* star:7 */
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(local_counts(g.world, 0).messages, 6 * 6);
     for (size_t a = 1; a < 7; a++)
         assert_int_equal(local_counts(g.world, a).messages, 6);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void gossip_sends_two_rows_for_each_pair(void **state)
@@ -347,13 +347,13 @@ static void statistics_and_momentum_travel_only_when_asked_for(void **state)
                              "optim: {kind: sgd, lr: 0.05, momentum: 0.9}\nengine: {kind: ref, threads: 1}\n"
                              "strategy: %s\nagents: 2\ntopology: path:2\n",
                              cases[i].strategy);
-        group_open(&g, text, 4);
+        cast_open(&g, text, 4);
         free(text);
-        group_play(&g);
+        cast_play(&g);
         const struct engine_setup *s = &g.run->engine->setup;
         size_t floats = g.size + cases[i].stats * row_size(s, ROW_STATS) +
                         cases[i].slots * (row_size(s, ROW_SLOT0) + row_size(s, ROW_SLOT1));
-        struct link_counts c = group_counts(&g);
+        struct link_counts c = cast_counts(&g);
         assert_true(c.messages > 0);
         assert_int_equal(c.bytes, c.messages * floats * sizeof(float));
         float stats[2][64], slots[2][128];
@@ -368,7 +368,7 @@ static void statistics_and_momentum_travel_only_when_asked_for(void **state)
             assert_true(cases[i].slots ==
                         !memcmp(slots[0], slots[1], row_size(s, ROW_SLOT0) * sizeof(float)));
         }
-        group_close(&g);
+        cast_close(&g);
     }
 }
 

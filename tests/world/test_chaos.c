@@ -14,7 +14,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "support/group.h"
+#include "support/cast.h"
+#include "support/worlds.h"
 
 enum { MOST_AGENTS = 8, MOST_ROUNDS = 12, WORLDS = 1000 };
 
@@ -96,10 +97,10 @@ static fault kept_average(struct link *l, size_t peer, row_set rows)
     return waited(l, since, f);
 }
 
-static fault kept_adopt(struct link *l, size_t peer)
+static fault kept_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     double since = local_link.now_s(l);
-    fault f = local_link.adopt(l, peer);
+    fault f = local_link.adopt(l, peer, round);
     books_of(l)->writes[l->self] += f == OK;
     return waited(l, since, f);
 }
@@ -117,102 +118,18 @@ static void keep_books(struct cast *g, struct books *b)
     g->ops.adopt = kept_adopt;
 }
 
-/* ---- worlds ---- */
-
-static const char *one_of(struct rng *r, const char *const *list, size_t n)
-{
-    return list[rng_below(r, n)];
-}
-
-static char *random_graph(struct rng *r, int n)
-{
-    static const char *const names[] = {"cycle", "complete", "star", "path", "exponential"};
-    return text_of("\"%s:%d\"", n < 3 ? "path" : one_of(r, names, 5), n);
-}
-
-static char *random_event(struct rng *r, int n)
-{
-    double at_s = 0.03 * rng_uniform(r);
-    int a = (int)rng_below(r, (uint64_t)n), b = (a + 1 + (int)rng_below(r, (uint64_t)n - 1)) % n;
-    switch (rng_below(r, 6)) {
-    case 0:
-        return text_of("  - {at_s: %g, crash: [%d, %d]}\n", at_s, a, b);
-    case 1:
-        return text_of("  - {at_s: %g, return: [%d, %d]}\n", at_s, a, b);
-    case 2:
-        return text_of("  - {at_s: %g, cut: [%d, %d]}\n", at_s, a, b);
-    case 3:
-        return text_of("  - {at_s: %g, mend: [%d, %d]}\n", at_s, a, b);
-    case 4:
-        return text_of("  - {at_s: %g, partition: [[%d], [%d]]}\n", at_s, a, b);
-    default:
-        return text_of("  - {at_s: %g, heal: all}\n", at_s);
-    }
-}
-
-static char *random_events(struct rng *r, int n)
-{
-    size_t many = rng_below(r, 8);
-    char *text = text_of("events:\n  - {at_s: 0.5, heal: all}\n");
-    for (size_t i = 0; i < many; i++) {
-        char *event = random_event(r, n), *longer = text_of("%s%s", text, event);
-        free(text);
-        free(event);
-        text = longer;
-    }
-    static const char *const chances[] = {
-        "",
-        "",
-        "  - random: {crash_every_s: 0.01, down_s: 0.004}\n",
-        "  - random: {crash_every_s: 0.03}\n",
-        "  - random: {crash_every_s: 0.02, down_s: 0.01, cut_every_s: 0.01, cut_s: 0.01}\n",
-        "  - random: {cut_every_s: 0.005, cut_s: 0.003}\n",
-        "  - random: {cut_every_s: 0.02}\n",
-    };
-    char *whole = text_of("%s%s", text, one_of(r, chances, 7));
-    free(text);
-    return whole;
-}
-
-static char *random_world(struct rng *r)
-{
-    static const char *const strategies[] = {
-        "consensus",
-        "{kind: consensus, order: combine-then-adapt}",
-        "{kind: consensus, every: 2, mix_statistics: true, mix_momentum: true}",
-        "gossip",
-        "{kind: gossip, pairs: 4, mix_momentum: true}",
-        "gossip",
-        "adpsgd",
-        "{kind: adpsgd, every: 2, mix_momentum: true}",
-        "adpsgd",
-    };
-    static const char *const machines[] = {
-        "",
-        "machines: {speed: {kind: lognormal, sigma: 1}}\n",
-        "machines: {stragglers: {kind: random, chance: 0.2, factor: 10}}\n",
-        ("machines: {speed: {kind: uniform, between: [0.1, 3]}, "
-         "stragglers: {kind: random, chance: 0.1, factor: 5}}\n"),
-    };
-    static const char *const networks[] = {
-        "",
-        "network: {latency_ms: 0.3, patience_s: 0.01}\n",
-        "network: {latency_ms: 1, bandwidth_mbps: 2, patience_s: 0.02}\n",
-        "network: {latency_ms: 4, bandwidth_mbps: 0.3, patience_s: 0.006}\n",
-        "network: {bandwidth_mbps: 0.5}\n",
-    };
-    int n = 2 + (int)rng_below(r, MOST_AGENTS - 1);
-    char *graph = random_graph(r, n), *events = random_events(r, n);
-    char *text = text_of("data: {set: {kind: blobs, classes: 2, samples: 32, test_samples: 4}, batch: 1}\n"
-                         "model: logistic\noptim: {kind: sgd, lr: 0.1, momentum: 0.5}\n"
-                         "engine: {kind: ref, threads: 1}\n"
-                         "strategy: %s\nagents: %d\ntopology: {graph: %s, weights: metropolis}\n%s%s%s",
-                         one_of(r, strategies, 9), n, graph, one_of(r, machines, 4), one_of(r, networks, 5),
-                         rng_below(r, 8) ? events : "");
-    free(graph);
-    free(events);
-    return text;
-}
+static const char *const strategies[] = {
+    "consensus",
+    "{kind: consensus, order: combine-then-adapt}",
+    "{kind: consensus, every: 2, mix_statistics: true, mix_momentum: true}",
+    "gossip",
+    "{kind: gossip, pairs: 4, mix_momentum: true}",
+    "gossip",
+    "adpsgd",
+    "{kind: adpsgd, every: 2, mix_momentum: true}",
+    "adpsgd",
+};
+enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 
 /* ---- the judgement ---- */
 
@@ -253,7 +170,7 @@ static struct remains remains_of(const struct cast *g)
 
 static void no_message_was_lost_or_doubled(const struct cast *g, const struct books *b)
 {
-    struct link_counts sum = group_counts(g);
+    struct link_counts sum = cast_counts(g);
     struct remains r = remains_of(g);
     assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + r.messages);
     for (int row = 0; row < N_ROWS; row++)
@@ -306,10 +223,10 @@ static void judge(struct cast *g, const struct books *b, fault f, struct history
         h->lost += local_counts(g->world, i).lost;
         h->unread += local_counts(g->world, i).unread;
     }
-    h->late += group_noted(g, "in vain");
-    h->without += group_noted(g, "without:");
-    h->partner += group_noted(g, "partner:");
-    h->back += group_noted(g, "is back with the parameters of");
+    h->late += cast_noted(g, "in vain");
+    h->without += cast_noted(g, "without:");
+    h->partner += cast_noted(g, "partner:");
+    h->back += cast_noted(g, "is back with the parameters of");
 }
 
 static void a_thousand_worlds_of_trouble_come_to_an_orderly_end(void **state)
@@ -317,13 +234,13 @@ static void a_thousand_worlds_of_trouble_come_to_an_orderly_end(void **state)
     struct history h = {0};
     for (unsigned seed = 0; seed < WORLDS; seed++) {
         struct rng r = rng_stream(seed, 0, RNG_TEST, 5);
-        char *text = *state = random_world(&r);
+        char *text = *state = random_world(&r, strategies, N_STRATEGIES, MOST_AGENTS);
         struct cast g;
         struct books b = {0};
-        must(group_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
+        must(cast_try(&g, text, 1 + (int)rng_below(&r, MOST_ROUNDS), seed));
         keep_books(&g, &b);
-        judge(&g, &b, group_go(&g), &h);
-        group_close(&g);
+        judge(&g, &b, cast_go(&g), &h);
+        cast_close(&g);
         free(text);
         *state = NULL;
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 
 #define ROW_IN_1MS "bandwidth_mbps: 1.088"
 
@@ -28,8 +28,8 @@ static void must_wait(const struct cast *g, size_t agent, double ms)
 
 static void play_for(struct cast *g, const char *text, int rounds, double ms)
 {
-    group_open(g, text, rounds);
-    group_play(g);
+    cast_open(g, text, rounds);
+    cast_play(g);
     must_end_at(g, ms);
 }
 
@@ -40,12 +40,12 @@ static void lessons_alone_take_their_time(void **state)
     (void)state;
     struct cast g;
     play_for(&g, TINY("single"), 7, 7);
-    group_close(&g);
+    cast_close(&g);
     play_for(&g, TINY("single") "machines: {rate: 250, speed: 2}\n", 7, 7 * 2);
-    group_close(&g);
+    cast_close(&g);
     play_for(&g, PAIR("consensus"), 5, 5); /* without a network nothing else does */
     must_wait(&g, 0, 0);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void two_agents_over_one_link(void **state)
@@ -56,22 +56,22 @@ static void two_agents_over_one_link(void **state)
     play_for(&g, PAIR("consensus") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 4, 4 * 5);
     must_wait(&g, 0, 4 * 4);
     must_wait(&g, 1, 4 * 4);
-    group_close(&g);
+    cast_close(&g);
     /* only every second round is mixed: rounds 0, 2 and 4 */
     play_for(&g, PAIR("{kind: consensus, every: 2}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 5,
              5 + 3 * 4);
-    group_close(&g);
+    cast_close(&g);
     /* what is sent first travels while one learns */
     play_for(
         &g, PAIR("{kind: consensus, order: combine-then-adapt}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n",
         4, 4 * 4);
     must_wait(&g, 0, 4 * 3);
-    group_close(&g);
+    cast_close(&g);
     play_for(&g, PAIR("{kind: gossip, pairs: 1}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 4, 4 * 5);
-    group_close(&g);
+    cast_close(&g);
     /* without a limit of bandwidth only the latency counts */
     play_for(&g, PAIR("consensus") "network: {latency_ms: 3}\n", 4, 4 * 4);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_slow_machine_keeps_the_other_waiting(void **state)
@@ -83,7 +83,7 @@ static void a_slow_machine_keeps_the_other_waiting(void **state)
     play_for(&g, PAIR("consensus") "machines: {speed: [1, 0.25]}\nnetwork: {latency_ms: 2}\n", 3, 15);
     must_wait(&g, 0, 5 + 3 + 4);
     must_wait(&g, 1, 0 + 1 + 0);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void fixed_stragglers_are_late_in_every_lesson(void **state)
@@ -92,7 +92,7 @@ static void fixed_stragglers_are_late_in_every_lesson(void **state)
     struct cast g;
     play_for(&g, PAIR("consensus") "machines: {stragglers: {kind: fixed, agents: [1], factor: 7}}\n", 3, 21);
     must_wait(&g, 0, 3 * 6);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void who_learns_more_rarely_is_waited_for_more_rarely(void **state)
@@ -104,11 +104,11 @@ static void who_learns_more_rarely_is_waited_for_more_rarely(void **state)
              3 * 4 + 7 * 1);
     must_wait(&g, 0, 3 * 3);
     must_wait(&g, 1, 7 * 1);
-    group_close(&g);
+    cast_close(&g);
     /* mixing in rounds 0, 3, 6, 9 only, agent 1 learns between: 3 lessons of 2 ms in 6 */
     play_for(&g, PAIR("{kind: consensus, mix_every: 3}") "machines: {speed: [1, 0.5]}\n", 10, 20);
     must_wait(&g, 0, 1 + 3 * 3);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_star_of_eight_queues_at_one_card(void **state)
@@ -123,13 +123,13 @@ static void a_star_of_eight_queues_at_one_card(void **state)
     must_wait(&g, 0, 10);
     for (size_t i = 1; i < 9; i++)
         must_wait(&g, i, (double)i + 2);
-    group_close(&g);
+    cast_close(&g);
     /* leaf i has the hub's row at i+3 and sends the next at i+4, through the hub's card from 9 on: the last,
      * of leaf 8, in [16,17]. The hub learns 11-12, sends to leaf i in [11+i,12+i], has everything at 19,
      * learns 19-20 and sends again to leaf i in [19+i,20+i]: leaf 8 has it at 30, after the hub has
      * everything (27) */
     play_for(&g, text, 3, 30);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_card_serves_one_transfer_at_a_time_in_each_direction(void **state)
@@ -142,7 +142,7 @@ static void a_card_serves_one_transfer_at_a_time_in_each_direction(void **state)
     must_wait(&g, 0, 2);
     must_wait(&g, 1, 3);
     must_wait(&g, 2, 3);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void every_link_has_its_own_wire(void **state)
@@ -156,7 +156,7 @@ static void every_link_has_its_own_wire(void **state)
     must_wait(&g, 0, 1);
     must_wait(&g, 1, 7);
     must_wait(&g, 2, 7);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void sites_are_near_within_and_far_across(void **state)
@@ -172,7 +172,7 @@ static void sites_are_near_within_and_far_across(void **state)
     must_wait(&g, 1, 10);
     must_wait(&g, 2, 10);
     must_wait(&g, 3, 1);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_partition_is_known_at_once_and_costs_no_patience(void **state)
@@ -184,17 +184,17 @@ static void a_partition_is_known_at_once_and_costs_no_patience(void **state)
              TINY("consensus") "agents: 4\ntopology: path:4\nnetwork: {latency_ms: 1, patience_s: 5}\n"
                                "events: [{at_s: 0.0025, partition: [[0, 1], [2, 3]]}]\n",
              6, 12);
-    assert_true(group_noted(&g, "partition: the network falls into parts"));
-    group_close(&g);
+    assert_true(cast_noted(&g, "partition: the network falls into parts"));
+    cast_close(&g);
     /* in the middle of a wait: what was under way is lost, the wait ends with the cut at 1.5 */
     play_for(&g,
              TINY("consensus") "agents: 2\ntopology: path:2\nnetwork: {latency_ms: 1, patience_s: 5}\n"
                                "events: [{at_s: 0.0015, partition: [[0], [1]]}]\n",
              1, 1.5);
-    assert_true(group_noted(&g, "agent 0 goes on without agent 1 in round 0"));
-    assert_true(group_noted(&g, "agent 1 goes on without agent 0 in round 0"));
-    assert_int_equal(group_counts(&g).lost + (uint64_t)(g.world->agenda.n), 2);
-    group_close(&g);
+    assert_true(cast_noted(&g, "agent 0 goes on without agent 1 in round 0"));
+    assert_true(cast_noted(&g, "agent 1 goes on without agent 0 in round 0"));
+    assert_int_equal(cast_counts(&g).lost + (uint64_t)(g.world->agenda.n), 2);
+    cast_close(&g);
 }
 
 static void a_healed_partition_mixes_again_from_the_next_round(void **state)
@@ -208,8 +208,8 @@ static void a_healed_partition_mixes_again_from_the_next_round(void **state)
         PAIR("consensus") "network: {latency_ms: 1, patience_s: 5}\nevents: [{at_s: 0.0005, cut: [0, 1]}, "
                           "{at_s: 0.0022, mend: [0, 1]}]\n",
         4, 5);
-    assert_int_equal(group_counts(&g).messages, 2);
-    group_close(&g);
+    assert_int_equal(cast_counts(&g).messages, 2);
+    cast_close(&g);
 }
 
 static void a_silent_machine_costs_patience_and_no_more(void **state)
@@ -217,16 +217,16 @@ static void a_silent_machine_costs_patience_and_no_more(void **state)
     (void)state;
     struct cast g;
     /* agent 1 takes 100 ms a lesson, patience is 10: agent 0 does three rounds of 11 and is done */
-    group_open(&g,
-               PAIR("consensus") "machines: {speed: [1, 0.01]}\nnetwork: {patience_s: 0.01, latency_ms: 1}\n",
-               3);
-    group_play(&g);
+    cast_open(&g,
+              PAIR("consensus") "machines: {speed: [1, 0.01]}\nnetwork: {patience_s: 0.01, latency_ms: 1}\n",
+              3);
+    cast_play(&g);
     must_wait(&g, 0, 30);
     must_end_at(&g, 300); /* agent 1 finds agent 0's rows in its mail, in each of its rounds */
     must_wait(&g, 1, 0);
-    assert_true(group_noted(&g, "0.011000 0 without: agent 0 goes on without agent 1 in round 0: agent 0 "
-                                "waited 0.01 s for agent 1 in vain"));
-    group_close(&g);
+    assert_true(cast_noted(&g, "0.011000 0 without: agent 0 goes on without agent 1 in round 0: agent 0 "
+                               "waited 0.01 s for agent 1 in vain"));
+    cast_close(&g);
 }
 
 static void adpsgd_waits_for_its_wires_only(void **state)
@@ -239,7 +239,7 @@ static void adpsgd_waits_for_its_wires_only(void **state)
     play_for(&g, PAIR("adpsgd") "network: {" ROW_IN_1MS "}\n", 2, 5);
     must_wait(&g, 0, 2);
     must_wait(&g, 1, 3);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* ---- one slow machine of sixteen ---- */
@@ -253,12 +253,12 @@ static double time_of(const char *strategy, const char *graph, int slow, int rou
                          "machines: {stragglers: {kind: fixed, agents: [5], factor: %d}}\n"
                          "network: {latency_ms: 0.02, bandwidth_mbps: 100}\n",
                          strategy, graph, slow);
-    group_open(&g, text, rounds);
+    cast_open(&g, text, rounds);
     free(text);
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(g.run->stage.ended, 16 * rounds);
     double s = local_now_s(g.world);
-    group_close(&g);
+    cast_close(&g);
     return s;
 }
 

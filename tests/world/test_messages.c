@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/group.h"
+#include "support/cast.h"
 
 #define STAR(network) TINY("consensus") "agents: 5\ntopology: star:5\n" network
 
@@ -28,7 +28,7 @@ static fault take_over(struct agent *a)
 /* Agent 0 sends its row to agent i after i steps; how many steps it takes in all is the group's to say. */
 static fault send_while_learning(struct agent *a)
 {
-    const int *steps = group_of_agent(a)->ctx;
+    const int *steps = cast_of_agent(a)->ctx;
     const struct link_ops *ops = a->link->ops;
     if (a->index == 0) {
         for (int i = 1; i <= steps[0]; i++) {
@@ -49,10 +49,10 @@ static fault send_while_learning(struct agent *a)
 static void send_and_learn(struct cast *g, const char *text, int steps, int delay)
 {
     int numbers[2] = {steps, delay};
-    group_open(g, text, 1);
+    cast_open(g, text, 1);
     g->ctx = numbers;
-    group_run_instead(g, send_while_learning);
-    group_play(g);
+    cast_run_instead(g, send_while_learning);
+    cast_play(g);
     must_have_all_spare_rows_back(g);
 }
 
@@ -72,23 +72,23 @@ static void a_row_arrives_as_it_was_when_it_was_sent(void **state)
     for (int i = 1; i < 5; i++) { /* what agent 0 is after i steps */
         struct cast g;
         send_and_learn(&g, cases[0].text, i, 0);
-        memcpy(known[i], group_row(&g, 0), g.size * sizeof(float));
+        memcpy(known[i], cast_row(&g, 0), g.size * sizeof(float));
         assert_true(i == 1 || memcmp(known[i], known[i - 1], g.size * sizeof(float)));
-        group_close(&g);
+        cast_close(&g);
     }
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct cast g;
         send_and_learn(&g, cases[c].text, 8, cases[c].delay);
         for (int i = 1; i < 5; i++)
-            assert_memory_equal(group_row(&g, (size_t)i), known[i], g.size * sizeof(float));
-        group_close(&g);
+            assert_memory_equal(cast_row(&g, (size_t)i), known[i], g.size * sizeof(float));
+        cast_close(&g);
     }
 }
 
 /* One row to many, and only then written: one copy serves them all. */
 static fault send_to_all_then_write(struct agent *a)
 {
-    struct cast *g = group_of_agent(a);
+    struct cast *g = cast_of_agent(a);
     const struct link_ops *ops = a->link->ops;
     if (a->index) {
         TRY(ops->sleep(a->link, 5e-3));
@@ -109,15 +109,15 @@ static void one_copy_serves_all_who_were_sent_the_same(void **state)
     (void)state;
     struct cast g;
     float sent[64];
-    group_open(&g, STAR(""), 1);
-    memcpy(sent, group_row(&g, 0), g.size * sizeof(float));
-    group_run_instead(&g, send_to_all_then_write);
-    group_play(&g);
+    cast_open(&g, STAR(""), 1);
+    memcpy(sent, cast_row(&g, 0), g.size * sizeof(float));
+    cast_run_instead(&g, send_to_all_then_write);
+    cast_play(&g);
     for (size_t i = 1; i < 5; i++)
-        assert_memory_equal(group_row(&g, i), sent, g.size * sizeof(float));
-    assert_memory_not_equal(group_row(&g, 0), sent, g.size * sizeof(float));
+        assert_memory_equal(cast_row(&g, i), sent, g.size * sizeof(float));
+    assert_memory_not_equal(cast_row(&g, 0), sent, g.size * sizeof(float));
     must_have_all_spare_rows_back(&g);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* Agent 0 sends far more versions of its row than anybody reads; agent 1 reads the last one. */
@@ -148,15 +148,15 @@ static void what_nobody_reads_is_given_up_oldest_first(void **state)
     static const char *const texts[] = {STAR(""), STAR("network: {latency_ms: 100, patience_s: 1}\n")};
     for (size_t i = 0; i < 2; i++) {
         struct cast g;
-        group_open(&g, texts[i], 1);
-        group_run_instead(&g, send_more_than_is_read);
-        group_play(&g);
-        assert_true(group_noted(&g, "0 given-up: rows from agent 0 to agent 1 are given up unread"));
-        struct link_counts c = group_counts(&g);
+        cast_open(&g, texts[i], 1);
+        cast_run_instead(&g, send_more_than_is_read);
+        cast_play(&g);
+        assert_true(cast_noted(&g, "0 given-up: rows from agent 0 to agent 1 are given up unread"));
+        struct link_counts c = cast_counts(&g);
         assert_int_equal(c.messages, 500);
         assert_true(c.lost >= 500 - g.run->engine->setup.n_spare);
         assert_int_equal(local_counts(g.world, 1).received, 1);
-        group_close(&g);
+        cast_close(&g);
     }
 }
 
@@ -165,7 +165,7 @@ static void what_nobody_reads_is_given_up_oldest_first(void **state)
 static fault exchange_bytes(struct agent *a)
 {
     const struct link_ops *ops = a->link->ops;
-    int number, *seen = group_of_agent(a)->ctx;
+    int number, *seen = cast_of_agent(a)->ctx;
     size_t sender = 99;
     if (a->index) {
         TRY(ops->sleep(a->link, 1e-3 * (double)(5 - a->index))); /* the last one sends first */
@@ -191,15 +191,15 @@ static void bytes_are_received_by_sender_and_tag_in_their_order(void **state)
     struct cast g;
     int seen[8] = {0};
     static const int expected[] = {21, 20, 42, 32, 22, 12};
-    group_open(&g, STAR(""), 1);
+    cast_open(&g, STAR(""), 1);
     g.ctx = seen;
-    group_run_instead(&g, exchange_bytes);
-    group_play(&g);
+    cast_run_instead(&g, exchange_bytes);
+    cast_play(&g);
     assert_memory_equal(seen, expected, sizeof expected);
-    struct link_counts c = group_counts(&g);
+    struct link_counts c = cast_counts(&g);
     assert_int_equal(c.messages, 12);
     assert_int_equal(c.bytes, 12 * sizeof(int));
-    group_close(&g);
+    cast_close(&g);
 }
 
 static fault send_too_few(struct agent *a)
@@ -214,10 +214,10 @@ static void bytes_of_another_number_are_a_fault(void **state)
 {
     (void)state;
     struct cast g;
-    group_open(&g, STAR(""), 1);
-    group_run_instead(&g, send_too_few);
-    must_fail(group_go(&g), "agent 1 sent 4 bytes where agent 0 expects 8");
-    group_close(&g);
+    cast_open(&g, STAR(""), 1);
+    cast_run_instead(&g, send_too_few);
+    must_fail(cast_go(&g), "agent 1 sent 4 bytes where agent 0 expects 8");
+    cast_close(&g);
 }
 
 /* ---- waits ---- */
@@ -227,7 +227,7 @@ static fault wait_for_silence(struct agent *a)
     if (a->index)
         return OK;
     int number;
-    double *waited = group_of_agent(a)->ctx, since = a->link->ops->now_s(a->link);
+    double *waited = cast_of_agent(a)->ctx, since = a->link->ops->now_s(a->link);
     fault f = a->link->ops->recv(a->link, 1, 1, &number, sizeof number, NULL);
     *waited = a->link->ops->now_s(a->link) - since;
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
@@ -243,13 +243,13 @@ static void a_wait_for_a_silent_peer_ends_with_patience(void **state)
     (void)state;
     struct cast g;
     double waited = 0;
-    group_open(&g, STAR("network: {patience_s: 0.25}\n"), 1);
+    cast_open(&g, STAR("network: {patience_s: 0.25}\n"), 1);
     g.ctx = &waited;
-    group_run_instead(&g, wait_for_silence);
-    group_play(&g);
+    cast_run_instead(&g, wait_for_silence);
+    cast_play(&g);
     assert_true(waited == 0.25);
     assert_true(local_counts(g.world, 0).waiting_s == 0.5);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static fault receive_late(struct agent *a)
@@ -269,12 +269,12 @@ static void a_message_that_comes_after_patience_is_not_lost(void **state)
 {
     (void)state;
     struct cast g;
-    group_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
-    group_run_instead(&g, receive_late);
-    group_play(&g);
+    cast_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
+    cast_run_instead(&g, receive_late);
+    cast_play(&g);
     assert_true(local_now_s(g.world) == 0.4);
     must_have_all_spare_rows_back(&g);
-    group_close(&g);
+    cast_close(&g);
 }
 
 /* An average over a wire too thin for one's patience is a wait like any other. */
@@ -286,7 +286,7 @@ static fault average_in_vain(struct agent *a)
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     must_fail(f, "agent 0 waited 0.25 s for agent 1 in vain");
     assert_true(a->link->ops->now_s(a->link) == 0.25);
-    f = a->link->ops->adopt(a->link, 1);
+    f = a->link->ops->adopt(a->link, 1, NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
     assert_true(a->link->ops->now_s(a->link) == 0.5);
@@ -297,14 +297,14 @@ static void an_average_ends_with_patience_too(void **state)
 {
     (void)state;
     struct cast g;
-    group_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
-    group_scatter(&g, 1);
+    cast_open(&g, STAR("network: {patience_s: 0.25, latency_ms: 400}\n"), 1);
+    cast_scatter(&g, 1);
     float before[64];
-    memcpy(before, group_row(&g, 0), g.size * sizeof(float));
-    group_run_instead(&g, average_in_vain);
-    group_play(&g);
-    assert_memory_equal(group_row(&g, 0), before, g.size * sizeof(float));
-    group_close(&g);
+    memcpy(before, cast_row(&g, 0), g.size * sizeof(float));
+    cast_run_instead(&g, average_in_vain);
+    cast_play(&g);
+    assert_memory_equal(cast_row(&g, 0), before, g.size * sizeof(float));
+    cast_close(&g);
 }
 
 /* ---- notes ---- */
@@ -336,12 +336,12 @@ static void notes_are_told_on_a_stack_of_the_callers_own(void **state)
 {
     (void)state;
     struct cast g;
-    group_open(&g, STAR(""), 1);
-    group_run_instead(&g, say_something);
+    cast_open(&g, STAR(""), 1);
+    cast_run_instead(&g, say_something);
     g.world->watcher.note = think_big;
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(g.n_notes, 1);
-    group_close(&g);
+    cast_close(&g);
 }
 
 int main(void)

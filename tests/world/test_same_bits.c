@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "support/group.h"
+#include "support/cast.h"
 #include "veche.h"
 
 static const char *const strategies[] = {
@@ -22,6 +22,16 @@ static const char *const strategies[] = {
     "{kind: gossip, pairs: 3}",
     "adpsgd",
     "{kind: adpsgd, mix_statistics: true, mix_momentum: true}",
+    "{kind: ps, servers: 2, replicate_every: 2}",
+    "{kind: ps, tree: 2, push_every: 2, pull_every: 2, replicate_every: 1}",
+    "{kind: ps, mode: async, push_every: 2, pull_every: 3, staleness_aware: true, replicate_every: 1}",
+    "{kind: ps, mode: ssp, staleness: 2, servers: 2, replicate_every: 3}",
+    "{kind: average, tau: 3, momentum: 0.5, weights: data, mix_statistics: true, mix_momentum: true}",
+    "{kind: average, tau: 2, algorithm: halving-doubling}",
+    "{kind: easgd, mode: sync, every: 2}",
+    "{kind: easgd, mode: async, every: 3, mix_statistics: true}",
+    "{kind: admm, mode: sync, steps: 3, mix_statistics: true}",
+    "{kind: admm, mode: async, steps: 2, barrier: 2, delay: 3}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 

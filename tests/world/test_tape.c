@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "support/group.h"
+#include "support/cast.h"
 
 enum { AGENTS = 6 };
 
@@ -114,13 +114,13 @@ static fault answered(void *ctx, size_t agent, uint64_t lesson, double loss, siz
 
 static void open_group(struct cast *g)
 {
-    group_open(g,
-               "data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 2}\n"
-               "model: [{linear: {out: 6}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
-               "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\n"
-               "strategy: consensus\nagents: 6\ntopology: cycle:6\n",
-               1);
-    group_scatter(g, 3);
+    cast_open(g,
+              "data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 2}\n"
+              "model: [{linear: {out: 6}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+              "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\n"
+              "strategy: consensus\nagents: 6\ntopology: cycle:6\n",
+              1);
+    cast_scatter(g, 3);
 }
 
 static struct school school_of(const struct cast *g)
@@ -219,8 +219,8 @@ static void a_tape_gives_the_bits_of_one_by_one(void **state)
         assert_true(calls.n < 400);
         tape_free(t);
         stop_watching(taped.run->engine, &calls);
-        group_close(&taped);
-        group_close(&plain);
+        cast_close(&taped);
+        cast_close(&plain);
     }
 }
 
@@ -249,7 +249,7 @@ static void lessons_of_all_agents_are_one_call_however_they_were_asked_for(void 
     assert_int_equal(calls.n, 6);
     tape_free(t);
     stop_watching(g.run->engine, &calls);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_world_batches_the_lessons_of_a_round(void **state)
@@ -257,16 +257,16 @@ static void a_world_batches_the_lessons_of_a_round(void **state)
     (void)state;
     struct cast g;
     struct calls calls;
-    group_open(&g, TINY("consensus") "agents: 12\ntopology: torus:3x4\n", 10);
+    cast_open(&g, TINY("consensus") "agents: 12\ntopology: torus:3x4\n", 10);
     watch_calls(g.run->engine, &calls);
-    group_play(&g);
+    cast_play(&g);
     assert_int_equal(calls.lessons, 120);
     assert_int_equal(calls.largest_lessons, 12);
     assert_int_equal(calls.updates, 120);
     assert_int_equal(calls.largest_updates, 12);
     assert_true(calls.largest_blends > 1);
     stop_watching(g.run->engine, &calls);
-    group_close(&g);
+    cast_close(&g);
 }
 
 static void a_silent_tape_computes_nothing(void **state)
@@ -296,7 +296,7 @@ static void a_silent_tape_computes_nothing(void **state)
     assert_int_equal(calls.n, 1);
     tape_free(t);
     stop_watching(g.run->engine, &calls);
-    group_close(&g);
+    cast_close(&g);
 }
 
 int main(void)

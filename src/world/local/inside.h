@@ -59,6 +59,7 @@ struct actor {
     uint64_t joined; /* takes part from this round on */
     uint64_t writes, writes_at_lesson;
     bool has_gradient;
+    uint64_t adopted_round; /* of whom it took its rows last, then */
     double lesson_began_s, lesson_takes_s;
     struct actor *next_ready;
 };
@@ -109,6 +110,10 @@ struct local {
     bool partitioned;
     uint64_t *mended;       /* owned: the ends of an edge take part together from this round on */
     uint64_t *random_draws; /* owned: per agent and link, how many random events there were */
+    struct waits {          /* owned, virtual seconds; of each member: how long it was waited for ... */
+        double *for_agents, *for_helpers; /* ... by those that learn, by those that help */
+        double *pairs; /* [n x n]: how long an agent of a row waited for that of a column; NULL: too many */
+    } waits;
 };
 
 /* kinds of moments on the agenda */
@@ -153,6 +158,7 @@ fault local_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *
 fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
 fault local_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender);
 void local_drop(struct link *l, struct parcel *p);
+bool local_has_mail(const struct link *l, uint64_t tag);
 void local_forget(struct link *l, uint64_t tag);
 void local_dissolve(struct link *l, uint64_t below, const char *why);
 uint64_t local_dissolved(const struct link *l);
@@ -191,6 +197,12 @@ bool pair_is_cut(const struct local *w, size_t a, size_t b);
 fault heal_all(struct local *w);
 fault partition(struct local *w, const struct event *e);
 uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
+
+/* waits.c */
+fault waits_open(struct local *w);
+void waits_close(struct local *w);
+/* The actor has waited since then for `peer`, or for ANYONE and nobody came. */
+void count_wait(struct actor *a, size_t peer, double since_s);
 
 /* script.c */
 fault script_open(struct local *w);

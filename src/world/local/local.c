@@ -213,15 +213,21 @@ static fault move_clock(struct local *w)
     return reach_moment(w, &m);
 }
 
+/* Of those that learn: a helper's end is not what a play is for. */
+static size_t count_done(const struct local *w)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < w->stage->n_agents; i++)
+        done += w->actors[i].life == LIFE_DONE;
+    return done;
+}
+
 /* Nobody lives, and nobody will: where everyone is down but somebody will be back, that is waited for. */
 static bool is_over(const struct local *w)
 {
     if (w->n_up)
         return false;
-    for (size_t i = 0; i < w->n; i++)
-        if (w->actors[i].life == LIFE_DONE)
-            return true;
-    return !a_return_is_due(w);
+    return count_done(w) || !a_return_is_due(w);
 }
 
 /* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its
@@ -248,10 +254,9 @@ fault local_play(struct local *w)
     while (!is_over(w))
         TRY(step(w));
     TRY(tape_flush(w->tape));
-    size_t done = 0;
-    for (size_t i = 0; i < w->n; i++)
-        done += w->actors[i].life == LIFE_DONE;
-    return done ? OK : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end", w->n);
+    return count_done(w)
+               ? OK
+               : FAIL(FAULT_PEER, "all %zu agents are down, and none came to its end", w->stage->n_agents);
 }
 
 fault local_replay(struct local *w, uint64_t steps)
@@ -332,6 +337,7 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
         return OUT_OF_MEMORY;
     TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents,
                  &w->tape));
+    TRY(waits_open(w));
     TRY(rows_open(w));
     TRY(open_actors(w, agents, speeds));
     return script_open(w);
@@ -388,6 +394,7 @@ void local_close(struct local *w)
     }
     tell_notes(w, false);
     drop_messages(w);
+    waits_close(w);
     rows_close(w);
     agenda_release(&w->agenda);
     tape_free(w->tape);

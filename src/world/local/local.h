@@ -46,6 +46,13 @@ uint64_t local_steps(const struct local *w);
 bool local_is_replaying(const struct local *w);
 bool local_is_alive(const struct local *w, size_t agent);
 struct link_counts local_counts(const struct local *w, size_t agent);
+/* How long each member was waited for, in virtual seconds: by those that learn, by those that help. */
+const double *local_waited_for(const struct local *w);
+const double *local_helpers_waited_for(const struct local *w);
+/* Which agent waited longest for this member; which two waited longest for each other, one way and the other taken
+ * together. False where nobody waited or there are too many members to tell. */
+bool local_longest_for(const struct local *w, size_t member, size_t *who, double *seconds);
+bool local_slowest_link(const struct local *w, size_t ends[2], double *seconds);
 /* Real seconds the engine worked for this world. */
 struct tape_times local_times(const struct local *w);
 /* Computes everything asked for so far, so that rows and tallies are those of this moment. */

@@ -44,10 +44,35 @@ void drop_mail(struct actor *a)
     a->mail_end = &a->mail;
 }
 
+/* Takes the message out of the mail that `at` points to. */
+static void take_out(struct actor *a, struct message **at)
+{
+    struct message *m = *at;
+    *at = m->next;
+    if (!m->next)
+        a->mail_end = at;
+    m->next = NULL;
+}
+
+static void forget_between(struct actor *a, uint64_t first, uint64_t end)
+{
+    struct message **at = &a->mail;
+    while (*at) {
+        struct message *m = *at;
+        if (m->tag < first || m->tag >= end) {
+            at = &m->next;
+            continue;
+        }
+        take_out(a, at);
+        a->link.counts.unread++;
+        message_free(a->world, m);
+    }
+}
+
 /* Of the generation after the one a tag is of. */
 static uint64_t next_generation(uint64_t tag)
 {
-    return (tag | TAG_GROUP) + (1ull << 32);
+    return (tag | TAG_GROUP) + (1ull << TAG_GENERATION);
 }
 
 static bool is_dissolved(const struct actor *a, uint64_t tag)
@@ -62,6 +87,7 @@ static void hear_of_dissolution(struct actor *a, uint64_t below, const char *why
     if (below <= a->dissolved)
         return;
     a->dissolved = below;
+    forget_between(a, TAG_GROUP, below);
     snprintf(a->why_dissolved, sizeof a->why_dissolved, "%s", why);
     if (a->life == LIFE_PARKED && a->receives && is_dissolved(a, a->tag))
         wake(a, FAIL(FAULT_PEER, "%s", why));
@@ -78,6 +104,11 @@ fault arrive(struct local *w, struct message *m)
     if (m->dissolves) {
         hear_of_dissolution(to, m->tag, m->bytes);
         to->link.counts.received++;
+        message_free(w, m);
+        return OK;
+    }
+    if (is_dissolved(to, m->tag)) {
+        to->link.counts.unread++;
         message_free(w, m);
         return OK;
     }
@@ -194,16 +225,6 @@ uint64_t local_dissolved(const struct link *l)
     return ((const struct actor *)l)->dissolved;
 }
 
-/* Takes the message out of the mail that `at` points to. */
-static void take_out(struct actor *a, struct message **at)
-{
-    struct message *m = *at;
-    *at = m->next;
-    if (!m->next)
-        a->mail_end = at;
-    m->next = NULL;
-}
-
 /* Takes the first message that fits out of the mail, or NULL. */
 static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
 {
@@ -215,6 +236,14 @@ static struct message *take_mail(struct actor *a, size_t from, uint64_t tag)
             return m;
         }
     return NULL;
+}
+
+bool local_has_mail(const struct link *l, uint64_t tag)
+{
+    for (const struct message *m = ((const struct actor *)l)->mail; m; m = m->next)
+        if (m->tag == tag)
+            return true;
+    return false;
 }
 
 static bool holds_spare(const struct message *m, enum row row)
@@ -304,9 +333,9 @@ static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct me
         a->tag = tag;
         fault f = park(a);
         a->receives = false;
-        a->link.counts.waiting_s += a->world->now_s - since;
+        m = f ? NULL : take_mail(a, from, tag);
+        count_wait(a, m ? m->from : from, since);
         TRY(f);
-        m = take_mail(a, from, tag);
         if (!m)
             return FAIL(FAULT_PEER, "what agent %zu was sent is given up: too many rows are under way",
                         a->link.self);
@@ -351,16 +380,5 @@ void local_drop(struct link *l, struct parcel *p)
 
 void local_forget(struct link *l, uint64_t tag)
 {
-    struct actor *a = actor_of(l);
-    struct message **at = &a->mail;
-    while (*at) {
-        struct message *m = *at;
-        if (m->tag >= tag) {
-            at = &m->next;
-            continue;
-        }
-        take_out(a, at);
-        a->link.counts.unread++;
-        message_free(a->world, m);
-    }
+    forget_between(actor_of(l), 0, tag);
 }

@@ -34,7 +34,9 @@ static uint64_t round_to_join(const struct local *w, size_t i)
 {
     const struct topology *t = w->stage->topology;
     uint64_t round = w->actors[i].agent->k;
-    for (size_t e = t ? t->first[i] : 0; t && e < t->first[i + 1]; e++) {
+    if (!t || agent_helps(w->actors[i].agent))
+        return round;
+    for (size_t e = t->first[i]; e < t->first[i + 1]; e++) {
         const struct actor *peer = &w->actors[t->neighbour[e]];
         if (peer->alive && peer->agent->k + 1 > round)
             round = peer->agent->k + 1;

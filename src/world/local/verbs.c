@@ -118,6 +118,8 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
         f = blend_terms(a, &b, terms, from, rows, weights);
     if (into == ROW_PARAMS)
         a->writes++;
+    if (into == ROW_GRADS)
+        a->has_gradient = true; /* whatever it is, it is not yet used */
     if (n > MOST_TERMS) {
         free(from);
         free(rows);
@@ -139,7 +141,7 @@ static fault wait_for_rows(struct actor *a, double at_s, int kind, size_t peer, 
     TRY(add_deadline(a));
     a->from = peer;
     fault f = park(a);
-    a->link.counts.waiting_s += a->world->now_s - since;
+    count_wait(a, peer, since);
     return f;
 }
 
@@ -193,7 +195,7 @@ fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set 
 
 static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT;
 
-static fault local_adopt(struct link *l, size_t peer)
+static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     struct actor *a = actor_of(l);
     struct local *w = a->world;
@@ -202,8 +204,12 @@ static fault local_adopt(struct link *l, size_t peer)
         return gone(a, peer);
     double at_s = transfer(w, &w->actors[peer], a, bytes_of_span(w, whole(everything)));
     if (at_s <= w->now_s)
-        return adopt_now(w, a, &w->actors[peer]);
-    return wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL);
+        TRY(adopt_now(w, a, &w->actors[peer]));
+    else
+        TRY(wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL));
+    if (round)
+        *round = a->adopted_round;
+    return OK;
 }
 
 fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
@@ -217,6 +223,7 @@ fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
             TRY(about_to_write(a, (enum row)row, 0, TO_END));
             TRY(copy_row(w, (enum row)row, peer->link.self, a->link.self, 0, TO_END));
         }
+    a->adopted_round = peer->agent->k;
     a->writes++;
     a->link.counts.received++;
     return OK;
@@ -237,6 +244,11 @@ static bool local_can_reach(const struct link *l, size_t peer)
 static bool local_has_ended(const struct link *l, size_t peer)
 {
     return ((const struct actor *)l)->world->actors[peer].life == LIFE_DONE;
+}
+
+static size_t local_row_floats(const struct link *l, enum row row)
+{
+    return row_size(&((const struct actor *)l)->world->engine->setup, row);
 }
 
 static uint64_t local_staleness(const struct link *l)
@@ -265,12 +277,14 @@ const struct link_ops local_link = {
     .recv = local_recv,
     .average = local_average,
     .adopt = local_adopt,
+    .has_mail = local_has_mail,
     .forget = local_forget,
     .dissolve = local_dissolve,
     .dissolved = local_dissolved,
     .can_reach = local_can_reach,
     .has_ended = local_has_ended,
     .takes_part = local_takes_part,
+    .row_floats = local_row_floats,
     .staleness = local_staleness,
     .note = local_note,
 };

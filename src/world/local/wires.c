@@ -84,9 +84,11 @@ static void rejoin_ends(struct local *w, size_t edge)
     w->mended[edge] = (ka > kb ? ka : kb) + 1;
 }
 
-/* The number of the edge between two agents, or -1. */
+/* The number of the edge between two agents, or -1; those that help are no neighbours. */
 static ptrdiff_t edge_between(const struct topology *t, size_t a, size_t b)
 {
+    if (a >= t->n || b >= t->n)
+        return -1;
     size_t low = t->first[a], end = t->first[a + 1], high = end;
     while (low < high) {
         size_t middle = (low + high) / 2;

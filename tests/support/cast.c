@@ -1,5 +1,5 @@
-/* group.c - see group.h. */
-#include "support/group.h"
+/* cast.c - see cast.h. */
+#include "support/cast.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -52,10 +52,17 @@ static fault nothing_more(void *ctx)
 static void write_note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
 {
     struct cast *g = ctx;
-    char *longer = text_of("%s%.6f %zu %s: %s\n", g->notes ? g->notes : "", now_s, agent, kind, text);
-    free(g->notes);
-    g->notes = longer;
+    char *line = text_of("%.6f %zu %s: %s\n", now_s, agent, kind, text);
+    size_t n = strlen(line);
+    if (g->notes_length + n >= g->notes_room) {
+        g->notes_room = 2 * (g->notes_room + n + 1);
+        g->notes = realloc(g->notes, g->notes_room);
+        assert_non_null(g->notes);
+    }
+    memcpy(g->notes + g->notes_length, line, n + 1);
+    g->notes_length += n;
     g->n_notes++;
+    free(line);
 }
 
 static fault parse(const char *text, int rounds, unsigned seed, struct experiment **out)
@@ -69,13 +76,10 @@ static fault parse(const char *text, int rounds, unsigned seed, struct experimen
     return f;
 }
 
-fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
+static fault open_cast(struct cast *g, struct experiment *e, int rounds)
 {
-    struct experiment *e = NULL;
-    *g = (struct cast){0};
     if (omp_set_num_threads)
         omp_set_num_threads(1);
-    TRY(parse(text, rounds, seed, &e));
     TRY(session_open(e, NULL, &g->run));
     g->world = g->run->world;
     g->world->watcher = (struct watcher){g, nothing_more, write_note};
@@ -90,29 +94,53 @@ fault group_try(struct cast *g, const char *text, int rounds, unsigned seed)
     return OK;
 }
 
-void group_open(struct cast *g, const char *text, int rounds)
+fault cast_try(struct cast *g, const char *text, int rounds, unsigned seed)
 {
-    must(group_try(g, text, rounds, 1));
+    struct experiment *e = NULL;
+    *g = (struct cast){0};
+    TRY(parse(text, rounds, seed, &e));
+    return open_cast(g, e, rounds);
 }
 
-void group_close(struct cast *g)
+static void put_in_place(struct cast *g, struct experiment *e, strategy_run *program)
+{
+    g->row.run = program;
+    g->kind = (struct kind){.name = "test", .row = &g->row};
+    e->strategy.kind = &g->kind;
+}
+
+void cast_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program)
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){.row = {.forms_group = true}};
+    must(parse(text, rounds, seed, &e));
+    put_in_place(g, e, program);
+    must(open_cast(g, e, rounds));
+}
+
+void cast_open(struct cast *g, const char *text, int rounds)
+{
+    must(cast_try(g, text, rounds, 1));
+}
+
+void cast_close(struct cast *g)
 {
     session_close(g->run);
     free(g->notes);
     free(g->rows);
 }
 
-fault group_go(struct cast *g)
+fault cast_go(struct cast *g)
 {
     return local_play(g->world);
 }
 
-void group_play(struct cast *g)
+void cast_play(struct cast *g)
 {
-    must(group_go(g));
+    must(cast_go(g));
 }
 
-const float *group_row(struct cast *g, size_t agent)
+const float *cast_row(struct cast *g, size_t agent)
 {
     float *row = g->rows + agent * g->size;
     must(local_settle(g->world));
@@ -120,24 +148,24 @@ const float *group_row(struct cast *g, size_t agent)
     return row;
 }
 
-void group_write(struct cast *g, size_t agent, const float *floats)
+void cast_write(struct cast *g, size_t agent, const float *floats)
 {
     must(g->run->engine->ops->write(g->run->engine, ROW_PARAMS, agent, floats));
 }
 
-double *group_rows(struct cast *g)
+double *cast_rows(struct cast *g)
 {
     double *rows = calloc(g->n * g->size, sizeof *rows);
     assert_non_null(rows);
     for (size_t i = 0; i < g->n; i++) {
-        const float *row = group_row(g, i);
+        const float *row = cast_row(g, i);
         for (size_t j = 0; j < g->size; j++)
             rows[i * g->size + j] = row[j];
     }
     return rows;
 }
 
-void group_scatter(struct cast *g, uint64_t seed)
+void cast_scatter(struct cast *g, uint64_t seed)
 {
     struct rng r = rng_stream(seed, 0, RNG_TEST, 1);
     double *x = calloc(g->n * g->size, sizeof *x);
@@ -152,7 +180,7 @@ void group_scatter(struct cast *g, uint64_t seed)
             g->rows[i * g->size + j] = (float)(x[i * g->size + j] - mean);
     }
     for (size_t i = 0; i < g->n; i++)
-        group_write(g, i, g->rows + i * g->size);
+        cast_write(g, i, g->rows + i * g->size);
     free(x);
 }
 
@@ -172,20 +200,18 @@ static fault idle_step(struct link *l, size_t first, size_t end, double lr, uint
     return OK;
 }
 
-void group_keep_from_learning(struct cast *g)
+void cast_keep_from_learning(struct cast *g)
 {
     g->ops.learn = idle_lesson;
     g->ops.update = idle_step;
 }
 
-void group_run_instead(struct cast *g, strategy_run *program)
+void cast_run_instead(struct cast *g, strategy_run *program)
 {
-    g->row.run = program;
-    g->kind = (struct kind){.name = "test", .row = &g->row};
-    g->run->experiment->strategy.kind = &g->kind;
+    put_in_place(g, g->run->experiment, program);
 }
 
-struct cast *group_of_agent(const struct agent *a)
+struct cast *cast_of_agent(const struct agent *a)
 {
     return ((const struct actor *)a->link)->world->watcher.ctx;
 }
@@ -223,7 +249,7 @@ double furthest_mean(const double *rows, const double *others, size_t n, size_t 
     return most;
 }
 
-struct link_counts group_counts(const struct cast *g)
+struct link_counts cast_counts(const struct cast *g)
 {
     struct link_counts sum = {0};
     for (size_t i = 0; i < g->run->stage.n_members; i++) {
@@ -238,7 +264,7 @@ struct link_counts group_counts(const struct cast *g)
     return sum;
 }
 
-bool group_noted(const struct cast *g, const char *words)
+bool cast_noted(const struct cast *g, const char *words)
 {
     return g->notes && strstr(g->notes, words);
 }

@@ -1,0 +1,23 @@
+/* handle.h - what is behind a veche_experiment: its text, and what was put over it. */
+#ifndef VECHE_API_HANDLE_H
+#define VECHE_API_HANDLE_H
+
+#include "experiment/experiment.h"
+#include "veche.h"
+
+struct veche_experiment {
+    char *text, *source; /* owned */
+    char **overrides;    /* owned */
+    size_t n_overrides;
+    struct experiment *parsed; /* owned: text and overrides, checked */
+};
+
+/* The experiment with a few more overrides, read together. */
+fault experiment_with(const veche_experiment *e, const char *const *more, size_t n_more,
+                      struct experiment **out);
+
+/* All that can be found wrong with an experiment before it is run; the network's lines where `layers` is not
+ * NULL. */
+fault experiment_examine(const struct experiment *e, char **layers);
+
+#endif

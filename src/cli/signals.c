@@ -1,0 +1,52 @@
+/* signals.c - Ctrl+C at a long job.
+ *
+ * SIGINT and SIGTERM are taken by a thread of their own that asks the job to stop; a second one ends the
+ * program at once (what is on the disk stays whole, since files are replaced only by rename).
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static void *watch_signals(void *arg)
+{
+    struct watchman *w = arg;
+    for (int seen = 0;; seen++) {
+        int signal_number;
+        sigwait(&w->signals, &signal_number);
+        if (signal_number == SIGUSR1)
+            return NULL; /* the job is over */
+        if (seen) {
+            fputs("\nveche: stopped at once; the last checkpoint is whole\n", stderr);
+            _exit(1);
+        }
+        fputs("\nveche: stopping after this round; once more to stop at once\n", stderr);
+        w->stop(w->job);
+    }
+}
+
+void watchman_init(struct watchman *w)
+{
+    *w = (struct watchman){0};
+    sigemptyset(&w->signals);
+    sigaddset(&w->signals, SIGINT);
+    sigaddset(&w->signals, SIGTERM);
+    sigaddset(&w->signals, SIGUSR1); /* from this program to its own watchman */
+    pthread_sigmask(SIG_BLOCK, &w->signals, NULL);
+}
+
+void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job)
+{
+    w->stop = stop;
+    w->job = job;
+    w->watches = pthread_create(&w->thread, NULL, watch_signals, w) == 0;
+}
+
+void watchman_end(struct watchman *w)
+{
+    if (!w->watches)
+        return;
+    pthread_kill(w->thread, SIGUSR1);
+    pthread_join(w->thread, NULL);
+    w->watches = false;
+}

@@ -1,0 +1,47 @@
+/* all_to_all.c - everyone sends everything to everyone, and adds up for itself.
+ *
+ *   step s = 1 .. m - 1:  to the member s places after me, from the member s places before me
+ *   then                  x = x_0 + x_1 + ... + x_{m-1}, in the order of ranks, the same everywhere
+ *
+ * m - 1 messages of n floats by each, in m - 1 steps: (m - 1)(alpha + n beta). The one that asks least of the
+ * members' programs and most of the network; the sum is that of a plain loop over the ranks, for comparison.
+ * In every step everybody sends to one and hears from one, all different, so no card ever waits; were all
+ * sent at once, cards would stand idle while others queue. There is nothing to cut into pieces: cards are
+ * busy from the first step on.
+ */
+#include <stdlib.h>
+
+#include "collective/steps.h"
+
+static fault add_up(struct group *g, struct part p)
+{
+    struct term *terms = malloc(g->n * sizeof *terms);
+    if (!terms)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < g->n; i++)
+        terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i]};
+    fault f = g->link->ops->mix(g->link, p.row, p.first, p.end, terms, g->n);
+    free(terms);
+    return f;
+}
+
+static fault sum(struct group *g, enum row row, size_t first, size_t end)
+{
+    struct part all = {row, first, end};
+    uint64_t tag = group_tag(g);
+    for (size_t s = 1; s < g->n; s++) {
+        size_t from = (g->rank + g->n - s) % g->n;
+        TRY(step_give(g, (g->rank + s) % g->n, tag, all));
+        TRY(group_recv(g, from, tag, &g->parcels[from]));
+    }
+    return add_up(g, all);
+}
+
+static struct cost cost(size_t m, size_t n)
+{
+    double steps = (double)m - 1, floats = steps * (double)n;
+    return (struct cost){steps, floats, {{steps, floats}}};
+}
+
+const struct collective collective_all_to_all = {
+    .name = "all-to-all", .help = "everyone sends everything to everyone", .sum = sum, .cost = cost};

@@ -1,0 +1,56 @@
+/* collective.c - the algorithms' rows, and the sums and means that any of them makes. */
+#include "collective/collective.h"
+
+extern const struct collective collective_all_to_all, collective_star, collective_tree, collective_ring,
+    collective_butterfly, collective_halving_doubling, collective_binary_blocks;
+
+const struct collective *const collectives[N_COLLECTIVES] = {
+    [ALL_TO_ALL] = &collective_all_to_all,
+    [STAR] = &collective_star,
+    [TREE] = &collective_tree,
+    [RING] = &collective_ring,
+    [BUTTERFLY] = &collective_butterfly,
+    [HALVING_DOUBLING] = &collective_halving_doubling,
+    [BINARY_BLOCKS] = &collective_binary_blocks,
+};
+
+const char *const collective_names[N_COLLECTIVES + 1] = {
+    [ALL_TO_ALL] = "all-to-all",
+    [STAR] = "star",
+    [TREE] = "tree",
+    [RING] = "ring",
+    [BUTTERFLY] = "butterfly",
+    [HALVING_DOUBLING] = "halving-doubling",
+    [BINARY_BLOCKS] = "binary-blocks",
+};
+
+static size_t end_of(const struct group *g, enum row row, size_t end)
+{
+    size_t size = g->link->ops->row_floats(g->link, row);
+    return end < size ? end : size;
+}
+
+fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end)
+{
+    end = end_of(g, row, end);
+    return g->n > 1 && first < end ? group_end(g, c->sum(g, row, first, end)) : OK;
+}
+
+fault group_mean(struct group *g, const struct collective *c, enum row row, size_t first, size_t end)
+{
+    struct term share = {1 / (double)g->n, row, NULL};
+    TRY(group_sum(g, c, row, first, end));
+    return g->n > 1 ? g->link->ops->mix(g->link, row, first, end, &share, 1) : OK;
+}
+
+double cost_seconds(struct cost c, double alpha_s, double beta_s)
+{
+    double first = c.chains[0].latencies * alpha_s + c.chains[0].floats * beta_s;
+    double second = c.chains[1].latencies * alpha_s + c.chains[1].floats * beta_s;
+    return first > second ? first : second;
+}
+
+struct cost collective_cost(const struct collective *c, size_t members, size_t floats)
+{
+    return members > 1 && floats ? c->cost(members, floats) : (struct cost){.messages = 0};
+}

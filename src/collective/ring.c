@@ -1,0 +1,45 @@
+/* ring.c - every share of the span goes round once to be summed and once to be told (Patarasu and Yuan 2009).
+ *
+ *   reduce-scatter, s = 0 .. m - 2:   share rank - s goes to the next member, who adds it to its own
+ *   all-gather,     s = 0 .. m - 2:   share rank + 1 - s, which is complete, goes to the next member
+ *
+ * 2 (m - 1) messages of n / m floats by each: 2 (m - 1)(alpha + n / m beta). No algorithm sends fewer floats;
+ * every card is busy all the time. A share is added up in the order of the ring, once, so everybody gets the
+ * same bits. The shares are the pieces: one is added while the next is on its way. Where m does not divide n
+ * the first shares are a float longer, and the longest sets the pace.
+ */
+#include "collective/steps.h"
+
+static fault turn(struct group *g, struct part all, size_t share, bool add)
+{
+    size_t m = g->n, next = (g->rank + 1) % m, before = (g->rank + m - 1) % m;
+    for (size_t s = 0; s + 1 < m; s++) {
+        uint64_t tag = group_tag(g);
+        TRY(step_give(g, next, tag, part_of(all, (share + m - s) % m, m)));
+        struct part theirs = part_of(all, (share + m - s - 1) % m, m);
+        TRY(add ? step_add(g, before, tag, theirs) : step_take(g, before, tag, theirs));
+    }
+    return OK;
+}
+
+static fault sum(struct group *g, enum row row, size_t first, size_t end)
+{
+    struct part all = {row, first, end};
+    TRY(turn(g, all, g->rank, true));
+    return turn(g, all, (g->rank + 1) % g->n, false);
+}
+
+/* The busiest sends all shares twice but for two neighbouring ones, once each. */
+static struct cost cost(size_t m, size_t n)
+{
+    size_t shorter = n / m, longer = n % m;
+    size_t kept = 2 * shorter + (longer + 1 == m);
+    double steps = 2 * ((double)m - 1);
+    return (struct cost){steps, (double)(2 * n - kept), {{steps, steps * (double)(shorter + (longer > 0))}}};
+}
+
+const struct collective collective_ring = {.name = "ring",
+                                           .help =
+                                               "shares go round a ring, once to be summed, once to be told",
+                                           .sum = sum,
+                                           .cost = cost};

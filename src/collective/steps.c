@@ -1,0 +1,158 @@
+/* steps.c - see steps.h. */
+#include "collective/steps.h"
+
+/* ---- parts ---- */
+
+fault step_give(struct group *g, size_t to, uint64_t tag, struct part p)
+{
+    return group_send(g, to, tag, (struct span){1u << p.row, p.first, p.end});
+}
+
+static fault step_mix(struct group *g, size_t from, uint64_t tag, struct part p, bool add)
+{
+    struct parcel *parcel = &g->parcels[from];
+    TRY(group_recv(g, from, tag, parcel));
+    struct term terms[] = {{1, p.row, NULL}, {1, p.row, parcel}};
+    fault f = add ? g->link->ops->mix(g->link, p.row, p.first, p.end, terms, 2)
+                  : g->link->ops->mix(g->link, p.row, p.first, p.end, terms + 1, 1);
+    g->link->ops->drop(g->link, parcel);
+    return f;
+}
+
+fault step_add(struct group *g, size_t from, uint64_t tag, struct part p)
+{
+    return step_mix(g, from, tag, p, true);
+}
+
+fault step_take(struct group *g, size_t from, uint64_t tag, struct part p)
+{
+    return step_mix(g, from, tag, p, false);
+}
+
+struct part part_of(struct part whole, size_t i, size_t n)
+{
+    size_t size = part_size(whole) / n, longer = part_size(whole) % n;
+    size_t first = whole.first + i * size + (i < longer ? i : longer);
+    return (struct part){whole.row, first, first + size + (i < longer)};
+}
+
+struct part half_of(struct part whole, bool upper)
+{
+    size_t middle = whole.end - part_size(whole) / 2;
+    return upper ? (struct part){whole.row, middle, whole.end}
+                 : (struct part){whole.row, whole.first, middle};
+}
+
+size_t log2_floor(size_t n)
+{
+    size_t log = 0;
+    while (n >>= 1)
+        log++;
+    return log;
+}
+
+size_t log2_ceil(size_t n)
+{
+    return n > 1 ? log2_floor(n - 1) + 1 : 0;
+}
+
+/* ---- the tree ---- */
+
+struct seat tree_seat(size_t rank, size_t n)
+{
+    struct seat at = {0};
+    size_t head = 0;
+    while (n > 1) {
+        size_t kept = n / 2, other = head + kept;
+        if (rank >= other) {
+            if (rank == other)
+                at.parent = head;
+            head = other;
+            n -= kept;
+            continue;
+        }
+        if (rank == head)
+            at.child[at.n_children++] = other;
+        n = kept;
+    }
+    return at;
+}
+
+fault tree_spread(struct group *g, struct part p)
+{
+    uint64_t tag = group_tag(g);
+    struct seat at = tree_seat(g->rank, g->n);
+    if (g->rank)
+        TRY(step_take(g, at.parent, tag, p));
+    for (size_t i = 0; i < at.n_children; i++)
+        TRY(step_give(g, at.child[i], tag, p));
+    return OK;
+}
+
+/* ---- the cube ---- */
+
+struct part cube_share(struct part whole, size_t levels, size_t index)
+{
+    for (size_t level = levels; level-- > 0;)
+        whole = half_of(whole, index >> level & 1);
+    return whole;
+}
+
+fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
+{
+    for (size_t level = c->levels; level-- > 0;) {
+        bool upper = c->index >> level & 1;
+        size_t peer = c->rank(c->ctx, c->index ^ (size_t)1 << level);
+        TRY(step_give(g, peer, tag, half_of(whole, !upper)));
+        whole = half_of(whole, upper);
+        TRY(step_add(g, peer, tag, whole));
+    }
+    return OK;
+}
+
+fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
+{
+    for (size_t level = 0; level < c->levels; level++) {
+        size_t above = level + 1, done = c->index >> level, peer = c->index ^ (size_t)1 << level;
+        struct part both = cube_share(whole, c->levels - above, c->index >> above);
+        TRY(step_give(g, c->rank(c->ctx, peer), tag, half_of(both, done & 1)));
+        TRY(step_take(g, c->rank(c->ctx, peer), tag, half_of(both, !(done & 1))));
+    }
+    return OK;
+}
+
+/* ---- folding ---- */
+
+struct fold fold_of(const struct group *g)
+{
+    struct fold f = {.p = (size_t)1 << log2_floor(g->n), .goes_on = true};
+    f.extra = g->n - f.p;
+    if (g->rank < 2 * f.extra) {
+        f.goes_on = g->rank % 2;
+        f.index = f.extra - 1 - g->rank / 2;
+    } else
+        f.index = g->rank - f.extra;
+    return f;
+}
+
+size_t fold_rank(const void *ctx, size_t index)
+{
+    const struct fold *f = ctx;
+    return index < f->extra ? 2 * (f->extra - 1 - index) + 1 : index + f->extra;
+}
+
+fault fold_in(struct group *g, const struct fold *f, struct part p)
+{
+    uint64_t tag = group_tag(g);
+    if (g->rank >= 2 * f->extra)
+        return OK;
+    return f->goes_on ? step_add(g, g->rank - 1, tag, p) : step_give(g, g->rank + 1, tag, p);
+}
+
+fault fold_out(struct group *g, const struct fold *f, struct part p)
+{
+    uint64_t tag = group_tag(g);
+    if (g->rank >= 2 * f->extra)
+        return OK;
+    return f->goes_on ? step_give(g, g->rank - 1, tag, p) : step_take(g, g->rank + 1, tag, p);
+}

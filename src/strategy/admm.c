@@ -1,0 +1,323 @@
+/* admm.c - consensus ADMM: everyone minimises its own loss, at a price for parting from z (Boyd et al. 2011).
+ *
+ *   minimise sum_i f_i(x_i) with all x_i = z:
+ *
+ *   x_i <- argmin f_i(x) + y_i (x - z) + rho/2 |x - z|^2
+ *   z   <- mean of x_i + y_i / rho
+ *   y_i <- y_i + rho (x_i - z)
+ *
+ * The argmin is `steps` steps of the optimiser from where x_i is, with the gradient g_i + y_i + rho (x_i -
+ * z). After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and what
+ * everybody said last:
+ *
+ *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...      at the end x_i = z
+ *   centre:  calls of enough workers -> z -> answer them
+ *
+ * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as nobody else is `delay`
+ * values of z late; of the others the centre takes what it heard last. Who is gone no longer counts, who has
+ * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0.
+ *
+ * With one agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit. KEEP0
+ * holds y_i, KEEP1 z.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "strategy/centre.h"
+#include "strategy/strategies.h"
+
+enum mode { SYNC, ASYNC };
+
+struct admm {
+    int mode;
+    double rho;
+    int64_t steps, barrier, delay;
+    bool mix_statistics;
+};
+
+static row_set statistics_of(const struct agent *a)
+{
+    const struct admm *s = a->settings;
+    return s->mix_statistics ? ROWS_STATS : 0;
+}
+
+/* ---- a worker ---- */
+
+static fault copy(struct agent *a, enum row from, enum row into)
+{
+    return agent_combine(a, into, &(struct term){1, from, NULL}, 1);
+}
+
+/* g + y + rho (x - z); what is small comes first, and is nothing where x = z. */
+static fault add_pull(struct agent *a, double rho)
+{
+    const struct term terms[] = {
+        {rho, ROW_PARAMS, NULL}, {-rho, ROW_KEEP1, NULL}, {1, ROW_KEEP0, NULL}, {1, ROW_GRADS, NULL}};
+    return agent_combine(a, ROW_GRADS, terms, 4);
+}
+
+/* z = the centre's answer, or what I said where there is none. */
+static fault take_z(struct agent *a, bool there)
+{
+    if (!there)
+        return copy(a, ROW_GRADS, ROW_KEEP1);
+    fault f = agent_combine(a, ROW_KEEP1, &(struct term){1, ROW_PARAMS, &a->parcels[0]}, 1);
+    if (!f && statistics_of(a))
+        f = agent_combine(a, ROW_STATS, &(struct term){1, ROW_STATS, &a->parcels[0]}, 1);
+    a->link->ops->drop(a->link, &a->parcels[0]);
+    return f;
+}
+
+static fault meet(struct agent *a, double rho)
+{
+    const struct term mine[] = {{1, ROW_PARAMS, NULL}, {1 / rho, ROW_KEEP0, NULL}};
+    const struct term price[] = {{rho, ROW_PARAMS, NULL}, {-rho, ROW_KEEP1, NULL}, {1, ROW_KEEP0, NULL}};
+    bool there;
+    TRY(agent_combine(a, ROW_GRADS, mine, 2));
+    TRY(centre_call(a, ROWS_GRADS | statistics_of(a), &there));
+    if (there)
+        TRY(centre_hear(a, &a->parcels[0], &there));
+    TRY(take_z(a, there));
+    return agent_combine(a, ROW_KEEP0, price, 3);
+}
+
+static fault learn(struct agent *a, const struct admm *s)
+{
+    uint64_t steps = (uint64_t)s->steps;
+    if (!a->has_been_down)
+        TRY(copy(a, ROW_PARAMS, ROW_KEEP1));
+    while (agent_goes_on(a)) {
+        TRY(agent_learn(a));
+        TRY(add_pull(a, s->rho));
+        TRY(agent_update(a));
+        if ((a->k + 1) % steps == 0 || agent_is_in_last_round(a))
+            TRY(meet(a, s->rho));
+        TRY(agent_end_round(a));
+    }
+    centre_leave(a);
+    return copy(a, ROW_KEEP1, ROW_PARAMS);
+}
+
+/* A worker that is back starts from z, with no price; without a centre, from where it was. */
+static fault admm_rejoin(struct agent *a)
+{
+    bool there = false;
+    if (!agent_helps(a))
+        TRY(centre_adopt(a, &there));
+    return there ? copy(a, ROW_PARAMS, ROW_KEEP1) : OK;
+}
+
+/* ---- the centre ---- */
+
+struct desk { /* what it knows of the workers; it holds what worker i said last in parcels[i] */
+    struct visitor {
+        struct caller call;
+        bool waits;     /* for an answer to its call */
+        bool silent;    /* was waited for in vain, and has not called since */
+        uint64_t late;  /* values of z since it was answered */
+    } * visitors;       /* owned: one for each worker */
+    struct term *terms; /* owned: room for one of each */
+};
+
+static void admm_close(struct stage *stage)
+{
+    struct desk *d = stage->shared;
+    if (!d)
+        return;
+    free(d->visitors);
+    free(d->terms);
+    free(d);
+    stage->shared = NULL;
+}
+
+static fault admm_open(struct stage *stage)
+{
+    struct desk *d = calloc(1, sizeof *d);
+    stage->shared = d;
+    if (!d)
+        return OUT_OF_MEMORY;
+    d->visitors = calloc(stage->n_agents, sizeof *d->visitors);
+    d->terms = calloc(stage->n_agents, sizeof *d->terms);
+    return d->visitors && d->terms ? OK : OUT_OF_MEMORY;
+}
+
+static bool can_come(const struct agent *a, const struct desk *d, size_t i)
+{
+    const struct link_ops *ops = a->link->ops;
+    return !d->visitors[i].silent && ops->can_reach(a->link, i) && !ops->has_ended(a->link, i);
+}
+
+/* Whom to wait for: a worker without whom there is no new z, or ANYONE; nobody (n_agents) where there are
+ * enough. */
+static size_t whom_to_await(const struct agent *a, const struct admm *s)
+{
+    const struct desk *d = a->stage->shared;
+    size_t n = a->stage->n_agents, waiting = 0, others = 0, first = n;
+    size_t barrier = s->mode == SYNC || (size_t)s->barrier > n ? n : (size_t)s->barrier;
+    for (size_t i = n; i-- > 0;) {
+        const struct visitor *v = &d->visitors[i];
+        waiting += v->waits;
+        if (v->waits || !can_come(a, d, i))
+            continue;
+        if (s->mode == ASYNC && v->late >= (uint64_t)s->delay)
+            return i;
+        first = i;
+        others++;
+    }
+    if (waiting >= barrier || (waiting && !others))
+        return n;
+    return waiting && waiting + others <= barrier ? first : ANYONE;
+}
+
+static fault receive(struct agent *a, size_t from)
+{
+    struct desk *d = a->stage->shared;
+    struct parcel *arrival = &a->parcels[a->stage->n_agents];
+    struct caller call;
+    bool came;
+    TRY(centre_await(a, from, arrival, &call, &came));
+    if (!came && from != ANYONE)
+        d->visitors[from].silent = true;
+    if (!came)
+        return OK;
+    a->link->ops->drop(a->link, &a->parcels[call.who]);
+    a->parcels[call.who] = *arrival;
+    *arrival = (struct parcel){0};
+    d->visitors[call.who] = (struct visitor){.call = call, .waits = true, .late = d->visitors[call.who].late};
+    return OK;
+}
+
+static void forget_the_lost(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    for (size_t i = 0; i < a->stage->n_agents; i++)
+        if (!ops->can_reach(a->link, i) && !ops->has_ended(a->link, i))
+            ops->drop(a->link, &a->parcels[i]);
+}
+
+/* My row becomes the mean of what all have said, in their order. */
+static fault take_mean(struct agent *a, const struct desk *d, enum row of, enum row into)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->stage->n_agents; i++)
+        if (a->parcels[i].rows)
+            d->terms[n++] = (struct term){1, of, &a->parcels[i]};
+    for (size_t i = 0; i < n; i++)
+        d->terms[i].weight = 1 / (double)n;
+    return agent_combine(a, into, d->terms, n);
+}
+
+static fault make_z(struct agent *a, const struct desk *d)
+{
+    forget_the_lost(a);
+    TRY(take_mean(a, d, ROW_GRADS, ROW_PARAMS));
+    return statistics_of(a) ? take_mean(a, d, ROW_STATS, ROW_STATS) : OK;
+}
+
+static fault answer_all(struct agent *a, const struct desk *d)
+{
+    for (size_t i = 0; i < a->stage->n_agents; i++) {
+        struct visitor *v = &d->visitors[i];
+        v->late++;
+        if (!v->waits)
+            continue;
+        v->waits = false;
+        v->late = 0;
+        TRY(centre_answer(a, &v->call, ROWS_PARAMS | statistics_of(a)));
+    }
+    return OK;
+}
+
+static fault be_centre(struct agent *a, const struct admm *s)
+{
+    struct desk *d = a->stage->shared;
+    memset(d->visitors, 0, a->stage->n_agents * sizeof *d->visitors);
+    while (centre_is_needed(a)) {
+        size_t from = whom_to_await(a, s);
+        if (from != a->stage->n_agents) {
+            TRY(receive(a, from));
+            continue;
+        }
+        TRY(make_z(a, d));
+        TRY(answer_all(a, d));
+    }
+    return OK;
+}
+
+/* ---- both ---- */
+
+static fault admm_run(struct agent *a)
+{
+    const struct admm *s = a->settings;
+    return agent_helps(a) ? be_centre(a, s) : learn(a, s);
+}
+
+static bool is_asynchronous(const struct experiment *e)
+{
+    return ((const struct admm *)e->strategy.settings)->mode == ASYNC;
+}
+
+static const char *const modes[] = {"sync", "async", NULL};
+
+#define AT(member) offsetof(struct admm, member)
+static const struct field fields[] = {
+    {.name = "mode",
+     .kind = FIELD_CHOICE,
+     .offset = AT(mode),
+     .fallback = "sync",
+     .choices = modes,
+     .help = "z is made of what all have said, or of some and what the others said last"},
+    {.name = "rho",
+     .kind = FIELD_REAL,
+     .offset = AT(rho),
+     .fallback = "0.1",
+     .min = 0,
+     .max = 1e6,
+     .above_min = true,
+     .help = "how hard everyone is pulled towards z"},
+    {.name = "steps",
+     .kind = FIELD_INT,
+     .offset = AT(steps),
+     .fallback = "10",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one z to the next"},
+    {.name = "barrier",
+     .kind = FIELD_INT,
+     .offset = AT(barrier),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e5,
+     .help = "async: so many must have called before there is a new z"},
+    {.name = "delay",
+     .kind = FIELD_INT,
+     .offset = AT(delay),
+     .fallback = "10",
+     .min = 1,
+     .max = 1e9,
+     .help = "async: after so many values of z without a word from somebody it is waited for"},
+    {.name = "mix_statistics",
+     .kind = FIELD_FLAG,
+     .offset = AT(mix_statistics),
+     .fallback = "false",
+     .help = "with every z everyone takes the mean of batchnorm's running statistics, too"},
+};
+
+static const struct strategy_row row = {.run = admm_run,
+                                        .hears_everyone = true,
+                                        .has_centre = true,
+                                        .n_keep = 2,
+                                        .rejoin = admm_rejoin,
+                                        .is_asynchronous = is_asynchronous,
+                                        .open = admm_open,
+                                        .close = admm_close};
+
+const struct kind strategy_admm = {
+    .name = "admm",
+    .help = "everyone minimises its own loss at a price for parting from the others",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .size = sizeof(struct admm),
+    .row = &row,
+    .helpers = centre_helpers,
+};

@@ -1,0 +1,167 @@
+/* What every strategy must do. A new strategy is a line in the list below. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/cast.h"
+#include "support/trouble.h"
+
+static const struct line {
+    const char *strategy;
+    bool alone; /* one agent equals plain training, bit for bit */
+} lines[] = {
+    {"consensus", true},
+    {"{kind: consensus, order: combine-then-adapt}", true},
+    {"gossip", true},
+    {"adpsgd", true},
+    {"allreduce", true},
+    {"{kind: allreduce, algorithm: halving-doubling, bucket_kb: 0.1}", true},
+    {"ps", true},
+    {"{kind: ps, servers: 2}", true},
+    {"{kind: ps, mode: async}", true},
+    {"{kind: ps, mode: ssp, staleness: 2}", true},
+    {"{kind: ps, push_every: 3, pull_every: 3}", false},
+    {"average", true},
+    {"{kind: average, tau: end}", true},
+    {"{kind: average, tau: 2, momentum: 0.5}", false},
+    {"easgd", false},
+    {"{kind: easgd, mode: sync, every: 2}", false},
+    {"admm", false},
+    {"{kind: admm, mode: async, steps: 3}", false},
+};
+enum { N_LINES = sizeof lines / sizeof *lines };
+
+static void every_strategy_has_a_line(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < strategy_kinds.n; k++) {
+        const char *name = kinds_at(&strategy_kinds, k)->name;
+        bool found = strcmp(name, "single") == 0;
+        for (size_t i = 0; i < N_LINES && !found; i++) {
+            const char *at = strstr(lines[i].strategy, name);
+            char next = at ? at[strlen(name)] : 'x';
+            found = at && (next == '\0' || next == ',' || next == '}');
+        }
+        if (!found)
+            fail_msg("the strategy '%s' has no line here", name);
+    }
+}
+
+/* ---- alone ---- */
+
+static void learn_alone(struct cast *g, const char *strategy)
+{
+    char *text =
+        text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 4}\n"
+                "model: [{linear: {out: 6}}, batchnorm, relu, {dropout: {rate: 0.3}}, {linear: {out: 3}}]\n"
+                "optim: {kind: adam, lr: 0.01, schedule: {warmup_epochs: 0.5}}\n"
+                "engine: {kind: ref, threads: 1}\nstrategy: %s\n",
+                strategy);
+    cast_open(g, text, 20);
+    free(text);
+    cast_play(g);
+}
+
+static void one_agent_is_plain_training_where_the_method_says_so(void **state)
+{
+    (void)state;
+    struct cast single;
+    learn_alone(&single, "single");
+    for (size_t i = 0; i < N_LINES; i++) {
+        struct cast g;
+        if (!lines[i].alone)
+            continue;
+        learn_alone(&g, lines[i].strategy);
+        if (memcmp(cast_row(&single, 0), cast_row(&g, 0), single.size * sizeof(float)) != 0)
+            fail_msg("%s: one agent is not plain training", lines[i].strategy);
+        cast_close(&g);
+    }
+    cast_close(&single);
+}
+
+/* ---- together ---- */
+
+static void play_wild(struct cast *g, const char *strategy, unsigned seed)
+{
+    char *text = text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 2}\n"
+                         "model: [{linear: {out: 5}}, batchnorm, relu, {linear: {out: 3}}]\n"
+                         "optim: {kind: sgd, lr: 0.05, momentum: 0.5}\nengine: {kind: ref, threads: 1}\n"
+                         "strategy: %s\nagents: 5\ntopology: \"cycle:5\"\n"
+                         "machines: {speed: {kind: lognormal, sigma: 0.5}, stragglers: {kind: random, "
+                         "chance: 0.2, factor: 4}}\n"
+                         "network: {latency_ms: 0.5, bandwidth_mbps: 5, patience_s: 0.1}\n"
+                         "events: [{at_s: 0.01, crash: 2}, {at_s: 0.03, return: 2}]\n",
+                         strategy);
+    must(cast_try(g, text, 12, seed));
+    free(text);
+    cast_play(g);
+}
+
+static void the_same_seed_gives_the_same_bits_and_another_others(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_LINES; i++) {
+        struct cast one, two, other;
+        play_wild(&one, lines[i].strategy, 1);
+        play_wild(&two, lines[i].strategy, 1);
+        play_wild(&other, lines[i].strategy, 2);
+        bool differs = false;
+        for (size_t a = 0; a < one.n; a++) {
+            const float *row = cast_row(&one, a);
+            if (memcmp(row, cast_row(&two, a), one.size * sizeof(float)) != 0)
+                fail_msg("%s: agent %zu learns something else in the same world", lines[i].strategy, a);
+            differs |= memcmp(row, cast_row(&other, a), one.size * sizeof(float)) != 0;
+        }
+        assert_true(differs && local_now_s(one.world) == local_now_s(two.world));
+        cast_close(&one);
+        cast_close(&two);
+        cast_close(&other);
+    }
+}
+
+static void agents_learn(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_LINES; i++) {
+        struct cast g;
+        char *text =
+            text_of("data: {set: {kind: blobs, classes: 3, samples: 240, test_samples: 60}, batch: 4}\n"
+                    "model: logistic\noptim: {kind: sgd, lr: 0.1}\nengine: {kind: ref, threads: 1}\n"
+                    "strategy: %s\nagents: 4\ntopology: \"cycle:4\"\n",
+                    lines[i].strategy);
+        cast_open(&g, text, 60);
+        free(text);
+        cast_play(&g);
+        must(local_settle(g.world));
+        struct exam exam = {.n = 60};
+        must(g.run->engine->ops->examine(g.run->engine, &exam, 1));
+        if (exam.hits < 45) /* 20 by chance */
+            fail_msg("%s: only %zu of 60 are right", lines[i].strategy, exam.hits);
+        cast_close(&g);
+    }
+}
+
+/* ---- trouble ---- */
+
+static void worlds_of_trouble_come_to_an_orderly_end(void **state)
+{
+    for (size_t i = 0; i < N_LINES; i++)
+        if (!strstr(lines[i].strategy, "ps") ||
+            strstr(lines[i].strategy, "adpsgd")) /* a dead server may end a run: test_ps_chaos.c */
+            play_worlds_of_trouble(&lines[i].strategy, 1, 40, "", state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_strategy_has_a_line),
+        cmocka_unit_test(one_agent_is_plain_training_where_the_method_says_so),
+        cmocka_unit_test(the_same_seed_gives_the_same_bits_and_another_others),
+        cmocka_unit_test(agents_learn),
+        cmocka_unit_test_teardown(worlds_of_trouble_come_to_an_orderly_end, show_the_world_that_failed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
