@@ -110,7 +110,11 @@ static void mixes_are_the_hosts_bit_for_bit(void **state)
             {ROW_GRADS, 0, 19, 64, 128, back, NULL, halves, 2}, /* reads what it writes */
         };
         must(both[k]->ops->mix(both[k], first, 3));
+        struct blend many[18]; /* more than go along with a launch */
+        for (size_t i = 0; i < 18; i++)
+            many[i] = (struct blend){ROW_KEEP0, 3 + i, NO_ROW, i, TO_END, all, NULL, thirds, 1 + i % 3};
         must(both[k]->ops->mix(both[k], second, 2));
+        must(both[k]->ops->mix(both[k], many, 18));
     }
     same_rows(host, cuda, "mixes");
     engine_close(host);

@@ -103,4 +103,11 @@ struct blend_term {
     uint32_t unused;
 };
 
+/* A few sums that go along with the launch instead of being sent before it. */
+enum { FEW_BLENDS = 16, FEW_TERMS = 128 };
+struct few_blends {
+    struct blend_entry entries[FEW_BLENDS];
+    struct blend_term terms[FEW_TERMS];
+};
+
 #endif

@@ -82,6 +82,7 @@
     X(rows, step_rmsprop_plain)                                                                              \
     X(rows, step_rmsprop_momentum)                                                                           \
     X(rows, step_adam)                                                                                       \
+    X(rows, blend_few_rows)                                                                                  \
     X(rows, blend_rows)                                                                                      \
     X(rows, fill_floats)                                                                                     \
     X(peak, peak_exact)                                                                                      \

@@ -153,10 +153,11 @@ static void globalpool_forward(struct pass *p, const struct call *c)
 BY_OUTPUT(add)
 BY_INPUT(add)
 BY_OUTPUT(relu)
-BY_INPUT(relu) BY_OUTPUT(tanh) BY_INPUT(tanh) BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout)
-    BY_INPUT(dropout) BY_OUTPUT(reshape) BY_INPUT(reshape) BY_OUTPUT(maxpool) BY_INPUT(maxpool)
-        BY_OUTPUT(avgpool) BY_INPUT(avgpool) BY_INPUT(globalpool) BY_OUTPUT(shortcut) BY_INPUT(shortcut)
-            LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
+BY_INPUT(relu)
+BY_OUTPUT(tanh) BY_INPUT(tanh) BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout) BY_INPUT(dropout)
+    BY_OUTPUT(reshape) BY_INPUT(reshape) BY_OUTPUT(maxpool) BY_INPUT(maxpool) BY_OUTPUT(avgpool)
+        BY_INPUT(avgpool) BY_INPUT(globalpool) BY_OUTPUT(shortcut) BY_INPUT(shortcut) LOSS(cross_entropy)
+            LOSS(mse) LOSS(hinge) LOSS(logistic)
 
                 typedef void add_fn(struct pass *p, const struct call *c);
 

@@ -93,19 +93,29 @@ STEP(rmsprop_momentum)
 STEP(adam)
 
 /* A thread reads all terms of an element before it writes it, so a blend may read the rows it writes. */
-extern "C" __global__ void blend_rows(const struct blend_entry *entries,
-                                      const struct blend_term *all_terms)
+static __device__ __forceinline__ void blend(const struct blend_entry &e, const struct blend_term *terms)
 {
-    struct blend_entry e = entries[blockIdx.y];
-    const struct blend_term *terms = all_terms + e.first_term;
     for (size_t i = e.first + my_first(); i < e.end; i += my_step()) {
         float sum = terms[0].weight * terms[0].row[i];
+#pragma unroll 4
         for (uint32_t t = 1; t < e.n_terms; t++)
             sum += terms[t].weight * terms[t].row[i];
         e.into[i] = sum;
         if (e.also)
             e.also[i] = sum;
     }
+}
+
+extern "C" __global__ void blend_rows(const struct blend_entry *entries, const struct blend_term *terms)
+{
+    struct blend_entry e = entries[blockIdx.y];
+    blend(e, terms + e.first_term);
+}
+
+extern "C" __global__ void blend_few_rows(const __grid_constant__ struct few_blends few)
+{
+    struct blend_entry e = few.entries[blockIdx.y];
+    blend(e, few.terms + e.first_term);
 }
 
 /* Sets n floats. */

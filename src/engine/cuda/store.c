@@ -267,24 +267,44 @@ static fault make_blend(struct store *r, const struct blend *b, uint32_t first_t
     return OK;
 }
 
+static fault fill_tables(struct store *r, const struct blend *blends, size_t n, struct blend_entry *entries,
+                         struct blend_term *terms)
+{
+    uint32_t first_term = 0;
+    for (size_t i = 0; i < n; i++) {
+        TRY(make_blend(r, &blends[i], first_term, &entries[i], terms));
+        first_term += (uint32_t)blends[i].n;
+    }
+    return OK;
+}
+
+/* Small mixes come one after the other, each waiting for the last: their tables go along with the launch. */
+static fault mix_few(struct store *r, const struct blend *blends, size_t n)
+{
+    struct few_blends few;
+    TRY(fill_tables(r, blends, n, few.entries, few.terms));
+    void *args[] = {&few};
+    return launch_over(r, KERNEL_blend_few_rows, n, args);
+}
+
+static fault mix_many(struct store *r, const struct blend *blends, size_t n, size_t n_terms)
+{
+    size_t entry_bytes = round_up(n * sizeof(struct blend_entry), 64);
+    struct parcel_room room;
+    TRY(staging_take(r->device, entry_bytes + n_terms * sizeof(struct blend_term), &room));
+    TRY(fill_tables(r, blends, n, room.host, (struct blend_term *)((char *)room.host + entry_bytes)));
+    TRY(staging_send(r->device, room));
+    CUdeviceptr terms_at = room.device + entry_bytes;
+    void *args[] = {&room.device, &terms_at};
+    return launch_over(r, KERNEL_blend_rows, n, args);
+}
+
 fault store_mix(struct store *r, const struct blend *blends, size_t n)
 {
     for (size_t done = 0; done < n;) {
         size_t n_terms, now = blends_that_fit(blends + done, n - done, &n_terms);
-        size_t entry_bytes = round_up(now * sizeof(struct blend_entry), 64);
-        struct parcel_room room;
-        TRY(staging_take(r->device, entry_bytes + n_terms * sizeof(struct blend_term), &room));
-        struct blend_entry *entries = room.host;
-        struct blend_term *terms = (struct blend_term *)((char *)room.host + entry_bytes);
-        uint32_t first_term = 0;
-        for (size_t i = 0; i < now; i++) {
-            TRY(make_blend(r, &blends[done + i], first_term, &entries[i], terms));
-            first_term += (uint32_t)blends[done + i].n;
-        }
-        TRY(staging_send(r->device, room));
-        CUdeviceptr terms_at = room.device + entry_bytes;
-        void *args[] = {&room.device, &terms_at};
-        TRY(launch_over(r, KERNEL_blend_rows, now, args));
+        bool few = now <= FEW_BLENDS && n_terms <= FEW_TERMS;
+        TRY(few ? mix_few(r, blends + done, now) : mix_many(r, blends + done, now, n_terms));
         done += now;
     }
     return OK;
