@@ -89,8 +89,10 @@ static __device__ __forceinline__ void fill3(bf16 *pictures, const typename SOUR
     }
 }
 
-/* C channels are loaded and K delivered; SIDE of the loaded pictures, RIM around them, OUT the side of what comes out. */
-template <int C_, int K_, int SIDE_, int RIM_, int OUT_, int STRIDE_, int GROUP_, int STRIPS_, int WM_, int WN_, int MB_>
+/* C channels are loaded and K delivered; SIDE of the loaded pictures, RIM around them, OUT the side of what comes
+ * out. */
+template <int C_, int K_, int SIDE_, int RIM_, int OUT_, int STRIDE_, int GROUP_, int STRIPS_, int WM_, int WN_,
+          int MB_>
 struct shape3 {
     static constexpr int C = C_, K = K_, SIDE = SIDE_, OUT = OUT_, STRIDE = STRIDE_;
     static constexpr int GROUP = GROUP_, STRIPS = STRIPS_; /* pictures at a time, or strips of one */
@@ -98,7 +100,8 @@ struct shape3 {
     static constexpr int WARPS = WM * WN, THREADS = 32 * WARPS, ROWS = OUT / STRIPS;
     typedef lines3<C_, SIDE_, RIM_, OUT_ / STRIPS_, STRIDE_, GROUP_, STRIPS_, 32 * WM_ * WN_> lines;
     static constexpr int PITCH = lines::PITCH, WIDE = lines::WIDE, HIGH = lines::HIGH;
-    static constexpr int PIXELS = ROWS * OUT, TILES = (GROUP * PIXELS + 15) / 16; /* of a picture or strip; of a group */
+    static constexpr int PIXELS = ROWS * OUT;                    /* of a picture or strip */
+    static constexpr int TILES = (GROUP * PIXELS + 15) / 16;     /* of a group */
     static constexpr int NW = K / WN, NT = NW / 8, EIGHTS = NW / 8; /* channels of a warp; products; eights */
     static constexpr int TURNS = NW / 16;                           /* eights of a tile for each lane */
     static constexpr int STAGE = NW + 8;                            /* pitch */

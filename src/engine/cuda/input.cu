@@ -64,7 +64,8 @@ extern "C" __global__ void gather(struct gather_call g)
         uint32_t n = i / pixels, at = i % pixels;
         struct seat_pick p = pick_of(&g, &seat, n);
         for (uint32_t c = 0; c < g.filled; c++)
-            put(x, i * g.filled + c, c >= g.in.c ? 0 : normalised(from, c, byte_of(&g, from, p, c, at / g.in.w, at % g.in.w)));
+            put(x, i * g.filled + c,
+                c < g.in.c ? normalised(from, c, byte_of(&g, from, p, c, at / g.in.w, at % g.in.w)) : 0);
         if (at == 0)
             g.labels[blockIdx.z * (size_t)g.batch + n] = from->labels[p.sample];
     }

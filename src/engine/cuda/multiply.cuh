@@ -2,15 +2,15 @@
  *
  *   out(m, n) = sum over k of A(m, k) B(n, k)
  *
- * A factor says how to find an element: `row(m)` and `column(k)` do the divisions, `at(row, column)` loads (or answers 0
- * for padding), and `rows_lead` says that neighbours in memory are rows. So convolutions, their gradients and linear
- * layers are one loop, in two precisions:
+ * A factor says how to find an element: `row(m)` and `column(k)` do the divisions, `at(row, column)` loads (or
+ * answers 0 for padding), and `rows_lead` says that neighbours in memory are rows. So convolutions, their gradients
+ * and linear layers are one loop, in two precisions:
  *
  *   exact_tile    fp32: 256 threads of 4 x 4 sums each
  *   tensor_tile   bf16 factors on the tensor cores: eight warps of 16 x 32 sums each, in fp32
  *
- * A tile is 64 x 64. The next piece of k is on its way while this one is multiplied. k runs in order, so the bits do not
- * depend on how tiles are scheduled.
+ * A tile is 64 x 64. The next piece of k is on its way while this one is multiplied. k runs in order, so the bits do
+ * not depend on how tiles are scheduled.
  */
 #ifndef VECHE_ENGINE_CUDA_MULTIPLY_CUH
 #define VECHE_ENGINE_CUDA_MULTIPLY_CUH
@@ -97,7 +97,7 @@ static __device__ __forceinline__ void exact_tile(const A &a, const B &b, struct
 
 /* ---- bf16 ---- */
 
-/* A factor's tile lies as [row][k], or as [k][row] where rows lead; either way pairs of neighbours are stored at once. */
+/* A factor's tile lies as [row][k], or as [k][row] where rows lead; either way neighbours are stored in pairs. */
 enum { TENSOR_DEEP = 32, TENSOR_PAIRS = TILE * TENSOR_DEEP / 2 / TILE_THREADS };
 enum { TENSOR_PITCH = TENSOR_DEEP + 8, TENSOR_TURNED = TILE + 8, TENSOR_SIZE = TILE * TENSOR_PITCH };
 

@@ -154,12 +154,13 @@ BY_OUTPUT(add)
 BY_INPUT(add)
 BY_OUTPUT(relu)
 BY_INPUT(relu)
-BY_OUTPUT(tanh) BY_INPUT(tanh) BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout) BY_INPUT(dropout)
-    BY_OUTPUT(reshape) BY_INPUT(reshape) BY_OUTPUT(maxpool) BY_INPUT(maxpool) BY_OUTPUT(avgpool)
-        BY_INPUT(avgpool) BY_INPUT(globalpool) BY_OUTPUT(shortcut) BY_INPUT(shortcut) LOSS(cross_entropy)
-            LOSS(mse) LOSS(hinge) LOSS(logistic)
+BY_OUTPUT(tanh)
+BY_INPUT(tanh)
+BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout) BY_INPUT(dropout) BY_OUTPUT(reshape) BY_INPUT(reshape)
+    BY_OUTPUT(maxpool) BY_INPUT(maxpool) BY_OUTPUT(avgpool) BY_INPUT(avgpool) BY_INPUT(globalpool)
+        BY_OUTPUT(shortcut) BY_INPUT(shortcut) LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
 
-                typedef void add_fn(struct pass *p, const struct call *c);
+            typedef void add_fn(struct pass *p, const struct call *c);
 
 static const struct {
     add_fn *forward, *backward;

@@ -1,5 +1,5 @@
-/* peak.cu - nothing but multiply-adds, to see how many the device can do. `out` keeps the compiler from leaving them out.
- */
+/* peak.cu - nothing but multiply-adds, to see how many the device can do. `out` keeps the compiler from leaving them
+ * out. */
 #include "engine/cuda/measure.h"
 #include "engine/cuda/mma.cuh"
 

@@ -79,9 +79,9 @@ static __device__ void adam(struct element e, const float *number)
 }
 
 #define STEP(name)                                                                                           \
-    extern "C" __global__ void step_##name(const struct step_entry *entries)                                               \
+    extern "C" __global__ void step_##name(const struct step_entry *entries)                                 \
     {                                                                                                        \
-        each_element<name>(entries);                                                                              \
+        each_element<name>(entries);                                                                         \
     }
 
 STEP(sgd_plain)

@@ -2,12 +2,10 @@
 #include "engine/cuda/store.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "optim/rules.h"
+#include "engine/cuda/steps.h"
 
 enum { ROW_ALIGN = 64, HANDFUL = 16, ROW_THREADS = 256, ROW_BLOCKS = 128 };
 
@@ -48,7 +46,10 @@ fault store_open(struct store *r, struct device *device, const struct engine_set
         if (!r->spare[row])
             return OUT_OF_MEMORY;
     }
-    return start_slots(r);
+    TRY(start_slots(r));
+    const struct step_rule *rule;
+    return setup->optim ? step_rule_of(setup->optim, &rule)
+                        : OK; /* so that one that is not known here is told at once */
 }
 
 void store_close(struct store *r)
@@ -93,111 +94,7 @@ static fault launch_over(struct store *r, enum cuda_kernel kernel, size_t n, voi
               1, 1, 0, r->device->stream, args, NULL);
 }
 
-/* Which kernel takes an optimiser's step, and the numbers it wants: the scalars of optim/rules.c. */
-struct rule {
-    const char *name;
-    enum cuda_kernel (*kernel)(const void *settings);
-    void (*scalars)(const void *settings, double lr, uint64_t t, float *number);
-};
-
-static enum cuda_kernel sgd_kernel(const void *settings)
-{
-    const struct sgd_settings *s = settings;
-    if (s->momentum == 0)
-        return KERNEL_step_sgd_plain;
-    return s->nesterov ? KERNEL_step_sgd_nesterov : KERNEL_step_sgd_momentum;
-}
-
-static void sgd_scalars(const void *settings, double lr, uint64_t t, float *number)
-{
-    (void)t;
-    const struct sgd_settings *s = settings;
-    number[0] = (float)lr;
-    number[1] = (float)s->weight_decay;
-    number[2] = (float)s->momentum;
-}
-
-static enum cuda_kernel adagrad_kernel(const void *settings)
-{
-    (void)settings;
-    return KERNEL_step_adagrad;
-}
-
-static void adagrad_scalars(const void *settings, double lr, uint64_t t, float *number)
-{
-    const struct adagrad_settings *s = settings;
-    number[0] = (float)(lr / (1 + (double)(t - 1) * s->lr_decay));
-    number[1] = (float)s->weight_decay;
-    number[2] = (float)s->eps;
-}
-
-static enum cuda_kernel rmsprop_kernel(const void *settings)
-{
-    const struct rmsprop_settings *s = settings;
-    return s->momentum == 0 ? KERNEL_step_rmsprop_plain : KERNEL_step_rmsprop_momentum;
-}
-
-static void rmsprop_scalars(const void *settings, double lr, uint64_t t, float *number)
-{
-    (void)t;
-    const struct rmsprop_settings *s = settings;
-    number[0] = (float)lr;
-    number[1] = (float)s->weight_decay;
-    number[2] = (float)s->eps;
-    number[3] = (float)s->alpha;
-    number[4] = (float)(1 - s->alpha);
-    number[5] = (float)s->momentum;
-}
-
-static enum cuda_kernel adam_kernel(const void *settings)
-{
-    (void)settings;
-    return KERNEL_step_adam;
-}
-
-static void adam_scalars(const void *settings, double lr, uint64_t t, float *number)
-{
-    const struct adam_settings *s = settings;
-    number[0] = (float)(lr / (1 - pow(s->beta1, (double)t)));
-    number[1] = (float)s->weight_decay;
-    number[2] = (float)s->eps;
-    number[3] = 1;
-    number[4] = (float)s->beta1;
-    number[5] = (float)(1 - s->beta1);
-    number[6] = (float)s->beta2;
-    number[7] = (float)(1 - s->beta2);
-    number[8] = (float)sqrt(1 - pow(s->beta2, (double)t));
-}
-
-static void adamw_scalars(const void *settings, double lr, uint64_t t, float *number)
-{
-    const struct adam_settings *s = settings;
-    adam_scalars(settings, lr, t, number);
-    number[1] = 0;
-    number[3] = (float)(1 - lr * s->weight_decay);
-}
-
-static const struct rule rules[] = {
-    {"sgd", sgd_kernel, sgd_scalars},
-    {"adagrad", adagrad_kernel, adagrad_scalars},
-    {"rmsprop", rmsprop_kernel, rmsprop_scalars},
-    {"adam", adam_kernel, adam_scalars},
-    {"adamw", adam_kernel, adamw_scalars},
-};
-
-static fault rule_of(const struct optim_settings *optim, const struct rule **out)
-{
-    if (!optim)
-        return FAIL(FAULT_USAGE, "this engine was opened without an optimiser and takes no steps");
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (text_is(optim->kind.kind->name, rules[i].name)) {
-            *out = &rules[i];
-            return OK;
-        }
-    return FAIL(FAULT_ENGINE, "the engine cuda does not know the optimiser '%s'", optim->kind.kind->name);
-}
-
-static fault make_step(struct store *r, const struct rule *rule, const struct update *u,
+static fault make_step(struct store *r, const struct step_rule *rule, const struct update *u,
                        struct step_entry *out)
 {
     size_t size = r->setup->graph->size;
@@ -217,8 +114,8 @@ static fault make_step(struct store *r, const struct rule *rule, const struct up
 
 fault store_update(struct store *r, const struct update *updates, size_t n)
 {
-    const struct rule *rule;
-    TRY(rule_of(r->setup->optim, &rule));
+    const struct step_rule *rule;
+    TRY(step_rule_of(r->setup->optim, &rule));
     size_t most = STAGING_BYTES / sizeof(struct step_entry) / 4;
     for (size_t done = 0; done < n; done += most) {
         size_t now = n - done < most ? n - done : most;
