@@ -152,6 +152,23 @@ static fault make_experiment(const struct bench_settings *s, struct experiment *
     return experiment_parse(text, (size_t)n, "command line", NULL, 0, &registry, out);
 }
 
+/* What a device moved, against what it can move, and which kernels took the time. */
+static json_t *device_figures(const struct engine_bench *b)
+{
+    const struct engine_work *w = &b->work;
+    double bytes_per_s = w->bytes / (b->round_ms / 1e3), all_ms = 0;
+    json_t *kernels = json_array();
+    for (size_t i = 0; i < w->n_kernels; i++)
+        all_ms += w->kernels[i].ms;
+    for (size_t i = 0; i < w->n_kernels; i++)
+        json_array_append_new(kernels, json_pack("{s:s, s:I, s:f, s:f}", "name", w->kernels[i].name, "calls",
+                                                 (json_int_t)w->kernels[i].calls, "ms", w->kernels[i].ms,
+                                                 "share", w->kernels[i].ms / all_ms));
+    return json_pack("{s:f, s:f, s:f, s:f, s:o}", "mbytes_per_step", w->bytes / 1e6, "gbytes_per_s",
+                     bytes_per_s / 1e9, "peak_gbytes_per_s", w->peak_bytes_per_s / 1e9, "share_of_peak_bytes",
+                     bytes_per_s / w->peak_bytes_per_s, "kernels", kernels);
+}
+
 static fault print(const struct bench_settings *s, const struct graph *g, const struct engine_bench *b,
                    double peak, char **json)
 {
@@ -163,6 +180,8 @@ static fault print(const struct bench_settings *s, const struct graph *g, const 
         "ms_per_step", b->round_ms, "update_ms", b->update_ms, "mflop_per_image", g->flops_learn / 1e6,
         "gflops", b->flops_per_s / 1e9, "peak_gflops", peak / 1e9, "share_of_peak",
         peak > 0 ? b->flops_per_s / peak : 0, "rounds", (json_int_t)b->rounds);
+    if (object && b->on_device)
+        json_object_set_new(object, "device", device_figures(b));
     return bench_print(object, json);
 }
 
@@ -210,6 +229,8 @@ static fault measure(struct bench_settings *s, const struct experiment *e, char 
         .optim = &e->optim,
     };
     fault f = engine_bench(ops, &setup, s->seconds, &figures);
+    if (!f && figures.on_device)
+        peak = figures.work.peak_flops_per_s;
     if (!f)
         f = print(s, graph, &figures, peak, json);
     graph_free(graph);

@@ -4,6 +4,7 @@
 
 #include "api/registry.h"
 #include "base/text.h"
+#include "engine/engine.h"
 #include "experiment/experiment.h"
 #include "veche.h"
 
@@ -39,6 +40,15 @@ static void print_fields(FILE *out, const struct field *fields, size_t n)
     }
 }
 
+/* What an engine of this build does not find on this machine. */
+static void print_machine(FILE *out, const struct kind *k)
+{
+    fault f = engine_usable(k);
+    if (f)
+        fprintf(out, "  %-20s %s\n", "", fault_text(f));
+    fault_drop(f);
+}
+
 static void print_category(FILE *out, const struct registry *registry, enum category c)
 {
     fprintf(out, "%s (%s)\n", category_name(c), category_help(c));
@@ -47,6 +57,8 @@ static void print_category(FILE *out, const struct registry *registry, enum cate
         fprintf(out, "  %-20s %s\n", k->pattern ? k->pattern : k->name, k->help);
         if (k->missing)
             fprintf(out, "  %-20s not in this build: %s\n", "", k->missing);
+        else if (c == KIND_ENGINE)
+            print_machine(out, k);
         print_fields(out, k->fields, k->n_fields);
     }
     fputc('\n', out);

@@ -73,7 +73,7 @@ static fault open_engine(struct veche_run *r)
         .optim = &e->optim,
     };
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
-    r->engine->ops->describe(r->engine, r->engine_line, sizeof r->engine_line);
+    engine_describe(r->engine, r->engine_line, sizeof r->engine_line);
     return OK;
 }
 

@@ -142,7 +142,8 @@ static fault measure(struct bench *b, double seconds, struct engine_bench *out)
                                  .flops_per_s = samples / middle->round_s * s->graph->flops_learn,
                                  .rounds = (size_t)(b->round - before)};
     b->engine->ops->describe(b->engine, out->engine, sizeof out->engine);
-    return OK;
+    out->on_device = b->engine->ops->measure != NULL;
+    return out->on_device ? b->engine->ops->measure(b->engine, &out->work) : OK;
 }
 
 fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setup, double seconds,

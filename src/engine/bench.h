@@ -14,6 +14,8 @@ struct engine_bench {
     double flops_per_s;                  /* of convolutions and linear layers, as the graph counts them */
     size_t rounds;                       /* measured in all */
     char engine[256];                    /* the engine's own description */
+    bool on_device;                      /* `work` says how a device spent the round */
+    struct engine_work work;
 };
 
 /* Opens an engine of this kind (setup->train and test are left out and replaced by random samples), lets all

@@ -1,6 +1,9 @@
 /* engine.c - the engines one may name, and opening one. The only place that asks what this build has. */
 #include "engine/engine.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 
 #ifdef VECHE_HAS_DNNL
@@ -9,8 +12,15 @@
 #define DNNL_ROW .missing = "this veche was built without oneDNN"
 #endif
 
+#ifdef VECHE_HAS_CUDA
+#define CUDA_ROW .row = &engine_cuda
+#else
+#define CUDA_ROW .missing = "this veche was built without CUDA"
+#endif
+
 static const struct kind rows[] = {
     {.name = "auto", .help = "the first below that can be used"},
+    {.name = "cuda", .help = "an NVIDIA GPU, all replicas at once", CUDA_ROW},
     {.name = "dnnl", .help = "oneDNN on the processor's cores", DNNL_ROW},
     {.name = "ref", .help = "naive loops: slow, the judge of the others", .row = &engine_ref},
     {.name = "null", .help = "computes nothing: to measure everything else", .row = &engine_null},
@@ -18,27 +28,68 @@ static const struct kind rows[] = {
 
 const struct kinds engine_kinds = {.rows = rows, .n = COUNT(rows)};
 
-static bool can_be_used(const struct kind *k)
+static bool is_auto(const struct kind *kind)
 {
-    return k->row && !k->missing;
+    return kind == &rows[0];
+}
+
+fault engine_usable(const struct kind *kind)
+{
+    const struct engine_ops *ops = kind->row;
+    if (is_auto(kind))
+        return OK;
+    if (kind->missing)
+        return FAIL(FAULT_ENGINE, "engine '%s' cannot be used: %s", kind->name, kind->missing);
+    fault f = ops->usable ? ops->usable() : OK;
+    return f ? fault_before(f, "engine '%s' cannot be used: ", kind->name) : OK;
 }
 
 fault engine_choose(const struct kind *kind, const struct engine_ops **out)
 {
-    if (kind == &rows[0])
-        while (!can_be_used(kind))
-            kind++;
-    if (!can_be_used(kind))
-        return FAIL(FAULT_ENGINE, "engine '%s' cannot be used: %s", kind->name, kind->missing);
-    *out = kind->row;
-    return OK;
+    bool any = is_auto(kind);
+    fault f = any ? engine_usable(++kind) : engine_usable(kind);
+    while (any && f) {
+        fault_drop(f);
+        f = engine_usable(++kind);
+    }
+    if (!f)
+        *out = kind->row;
+    return f;
+}
+
+/* `ref` can always be opened, or its fault is the experiment's. */
+static fault open_first(const struct engine_setup *setup, struct engine **out)
+{
+    char aside[sizeof(*out)->aside] = "";
+    for (const struct kind *k = rows + 1;; k++) {
+        const struct engine_ops *ops = k->row;
+        if (k->missing)
+            continue;
+        fault f = ops->open(setup, out);
+        if (!f)
+            memcpy((*out)->aside, aside, sizeof aside);
+        if (!f || !ops->usable || fault_kind_of(f) != FAULT_ENGINE)
+            return f;
+        snprintf(aside, sizeof aside, "%s", fault_text(f));
+        fault_drop(f);
+    }
 }
 
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out)
 {
     const struct engine_ops *ops;
+    if (is_auto(kind))
+        return open_first(setup, out);
     TRY(engine_choose(kind, &ops));
     return ops->open(setup, out);
+}
+
+void engine_describe(const struct engine *e, char *text, size_t n)
+{
+    e->ops->describe(e, text, n);
+    size_t used = strlen(text);
+    if (e->aside[0])
+        snprintf(text + used, n - used, " (no GPU: %s)", e->aside);
 }
 
 void engine_close(struct engine *e)

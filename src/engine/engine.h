@@ -78,9 +78,23 @@ struct blend {
     size_t n;
 };
 
+/* What a device does in one round of lessons and steps of all replicas, for those who measure it. */
+enum { WORK_KERNELS = 64 };
+struct engine_work {
+    double bytes;                              /* the least that its memory has to move */
+    double peak_bytes_per_s, peak_flops_per_s; /* ceilings, just measured: a copy; multiply-adds in this precision */
+    struct work_kernel {
+        const char *name;
+        double ms; /* of all calls in the round */
+        size_t calls;
+    } kernels[WORK_KERNELS]; /* longest first */
+    size_t n_kernels;
+};
+
 struct engine { /* the part all engines share; each embeds it first */
     const struct engine_ops *ops;
     struct engine_setup setup;
+    char aside[200]; /* why `auto` did not take a faster engine; mostly empty */
 };
 
 struct engine_ops {
@@ -90,6 +104,8 @@ struct engine_ops {
      * beyond this engine. */
     fault (*open)(const struct engine_setup *setup, struct engine **out);
     void (*close)(struct engine *e);
+    /* Whether this machine has what the engine needs; FAULT_ENGINE says what is missing. Optional: any machine does. */
+    fault (*usable)(void);
 
     /* Each blocks until all are done. Replicas of one call are all different. Nothing is allocated. A fault leaves
      * losses and gradients undefined, parameters untouched. */
@@ -102,6 +118,10 @@ struct engine_ops {
     fault (*read)(struct engine *e, enum row row, size_t replica, float *floats);
     fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
 
+    /* Runs the last call's lessons again, kernel by kernel, and measures the device. Optional: an engine on the host has
+     * no kernels to tell apart. Spoils gradients and statistics. */
+    fault (*measure)(struct engine *e, struct engine_work *out);
+
     /* One line for people: threads, instruction set, memory used for what. Caller's buffer. */
     void (*describe)(const struct engine *e, char *text, size_t n);
 };
@@ -109,17 +129,23 @@ struct engine_ops {
 extern const struct engine_ops engine_ref;  /* naive loops: the judge                                  */
 extern const struct engine_ops engine_null; /* right shapes, no work: to measure everything else       */
 extern const struct engine_ops engine_dnnl; /* oneDNN; only where the build found it                   */
+extern const struct engine_ops engine_cuda; /* NVIDIA GPUs; only where the build found CUDA            */
 
-/* The rows after `engine.kind`; `auto` is the first that can be used: dnnl, else ref. */
+/* The rows after `engine.kind`; `auto` is the first that can be used: cuda, else dnnl, else ref. */
 extern const struct kinds engine_kinds;
 
 /* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
 size_t row_size(const struct engine_setup *setup, enum row row);
 
+/* FAULT_ENGINE with the reason why this build or machine cannot use the engine a row names. */
+fault engine_usable(const struct kind *kind);
 /* The engine a row names, resolving `auto`. */
 fault engine_choose(const struct kind *kind, const struct engine_ops **out);
-/* Opens the engine an experiment's engine section names. */
+/* Opens the engine an experiment's engine section names. `auto` passes over an engine whose device is not up to it
+ * (full, say) and notes why in `aside`. */
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
+/* The engine's own line, and what `aside` adds to it. */
+void engine_describe(const struct engine *e, char *text, size_t n);
 void engine_close(struct engine *e);
 
 #endif

@@ -64,7 +64,7 @@ fault host_init(struct host *h, const struct engine_ops *ops, const struct engin
     TRY(check_samples(setup->test, setup->graph));
     if (setup->n_replicas == 0 || setup->batch == 0)
         return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
-    *h = (struct host){.engine = {ops, *setup}};
+    *h = (struct host){.engine = {.ops = ops, .setup = *setup}};
     TRY(open_rows(h));
     start_slots(h);
     fault f = pool_open(setup->threads, &h->pool);

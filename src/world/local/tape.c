@@ -8,6 +8,11 @@
 
 enum entry_kind { ENTRY_LEARN, ENTRY_UPDATE, ENTRY_BLEND, N_ENTRY_KINDS };
 
+/* Lessons have every so-manieth level to themselves. A lesson that could run a little earlier waits for the
+ * steps and blends that let others run beside it: lessons are by far the most work, and best done together.
+ */
+enum { LESSON_LEVELS = 1 << 16 };
+
 struct entry {
     enum entry_kind kind;
     uint32_t level;
@@ -35,9 +40,8 @@ struct tape {
     enum row *from_rows;
     float *weights;
     size_t n_terms, term_room;
-    uint32_t top; /* the highest level so far */
     size_t n_lessons, lessons_wanted;
-    uint32_t *order; /* entries by level and kind */
+    uint64_t *order; /* entries by level and kind: the group, then the entry's number */
     size_t order_room;
     struct lesson *lessons; /* [n_replicas] */
     struct update *updates; /* [n_replicas] */
@@ -150,7 +154,6 @@ static fault enter(struct tape *t, struct entry e)
 {
     MAKE_ROOM(t->entries, &t->entry_room, t->n_entries + 1);
     t->entries[t->n_entries++] = e;
-    t->top = later(t->top, e.level);
     return OK;
 }
 
@@ -161,6 +164,7 @@ fault tape_learn(struct tape *t, size_t agent, uint64_t lesson)
     uint32_t level = level_to_read(t, ROW_PARAMS, agent);
     level = later(level, level_to_write(t, ROW_GRADS, agent));
     level = later(level, level_to_write(t, ROW_STATS, agent));
+    level = (level + LESSON_LEVELS - 1) / LESSON_LEVELS * LESSON_LEVELS;
     has_read(t, ROW_PARAMS, agent, level);
     has_written(t, ROW_GRADS, agent, level);
     has_written(t, ROW_STATS, agent, level);
@@ -238,35 +242,40 @@ bool tape_is_long(const struct tape *t)
     return t->n_lessons >= t->lessons_wanted || t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
 }
 
-static fault run_lessons(struct tape *t, const uint32_t *which, size_t n)
+static const struct entry *entry_at(const struct tape *t, uint64_t in_order)
+{
+    return &t->entries[in_order & UINT32_MAX];
+}
+
+static fault run_lessons(struct tape *t, const uint64_t *which, size_t n)
 {
     size_t batch = t->engine->setup.batch;
     for (size_t i = 0; i < n; i++) {
-        const struct entry *e = &t->entries[which[i]];
+        const struct entry *e = entry_at(t, which[i]);
         t->lessons[i] = (struct lesson){.replica = e->agent, .picks = t->picks + i * batch};
         t->client.prepare(t->client.ctx, e->agent, e->number, t->picks + i * batch, &t->lessons[i].seed);
     }
     TRY(t->engine->ops->learn(t->engine, t->lessons, n));
     for (size_t i = 0; i < n; i++)
-        TRY(t->client.answered(t->client.ctx, t->lessons[i].replica, t->entries[which[i]].number,
+        TRY(t->client.answered(t->client.ctx, t->lessons[i].replica, entry_at(t, which[i])->number,
                                t->lessons[i].loss, t->lessons[i].hits));
     return OK;
 }
 
-static fault run_updates(struct tape *t, const uint32_t *which, size_t n)
+static fault run_updates(struct tape *t, const uint64_t *which, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct entry *e = &t->entries[which[i]];
+        const struct entry *e = entry_at(t, which[i]);
         t->updates[i] = (struct update){e->agent, e->lr, e->number, e->first, e->end};
     }
     return t->engine->ops->update(t->engine, t->updates, n);
 }
 
-static fault run_blends(struct tape *t, const uint32_t *which, size_t n)
+static fault run_blends(struct tape *t, const uint64_t *which, size_t n)
 {
     MAKE_ROOM(t->blends, &t->blend_room, n);
     for (size_t i = 0; i < n; i++) {
-        const struct entry *e = &t->entries[which[i]];
+        const struct entry *e = entry_at(t, which[i]);
         t->blends[i] = (struct blend){.row = e->row,
                                       .into = e->into,
                                       .also = e->also,
@@ -280,37 +289,29 @@ static fault run_blends(struct tape *t, const uint32_t *which, size_t n)
     return t->engine->ops->mix(t->engine, t->blends, n);
 }
 
-/* The group (level, kind) of an entry, and how many groups there are. */
-static size_t group_of(const struct entry *e)
+/* The group (level, kind) of an entry, and the entry's number, as one number to sort by. */
+static uint64_t place_in_order(const struct entry *e, size_t number)
 {
-    return (size_t)(e->level - 1) * N_ENTRY_KINDS + (size_t)e->kind;
+    return ((uint64_t)e->level * N_ENTRY_KINDS + (uint64_t)e->kind) << 32 | number;
 }
 
-/* Sorts the entries into groups; group g is order[first[g] .. first[g + 1]), each in the order of entry. */
-static void sort_entries(struct tape *t, uint32_t *first, size_t n_groups)
+static int rising(const void *a, const void *b)
 {
-    memset(first, 0, (n_groups + 1) * sizeof *first);
-    for (size_t i = 0; i < t->n_entries; i++)
-        first[group_of(&t->entries[i]) + 1]++;
-    for (size_t g = 0; g < n_groups; g++)
-        first[g + 1] += first[g];
-    for (size_t i = t->n_entries; i-- > 0;) {
-        size_t g = group_of(&t->entries[i]);
-        t->order[--first[g + 1]] = (uint32_t)i; /* from the end; afterwards first[g + 1] is where g begins */
-    }
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }
 
-static fault run_groups(struct tape *t, const uint32_t *begin, size_t n_groups)
+static fault run_groups(struct tape *t)
 {
-    static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint32_t *, size_t) = {
+    static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint64_t *, size_t) = {
         [ENTRY_LEARN] = run_lessons, [ENTRY_UPDATE] = run_updates, [ENTRY_BLEND] = run_blends};
-    for (size_t g = 0; g < n_groups; g++) {
-        size_t end = g + 1 < n_groups ? begin[g + 1] : t->n_entries;
-        if (end == begin[g])
-            continue;
+    for (size_t begin = 0, end; begin < t->n_entries; begin = end) {
+        enum entry_kind kind = entry_at(t, t->order[begin])->kind;
+        for (end = begin; end < t->n_entries && t->order[end] >> 32 == t->order[begin] >> 32;)
+            end++;
         double began = clock_now_s();
-        TRY(run[g % N_ENTRY_KINDS](t, t->order + begin[g], end - begin[g]));
-        t->spent_s[g % N_ENTRY_KINDS] += clock_now_s() - began;
+        TRY(run[kind](t, t->order + begin, end - begin));
+        t->spent_s[kind] += clock_now_s() - began;
     }
     return OK;
 }
@@ -320,18 +321,17 @@ static void clear(struct tape *t)
     if (t->n_entries)
         memset(t->marks, 0, N_ROWS * t->n_rows * sizeof *t->marks);
     t->n_entries = t->n_terms = t->n_lessons = 0;
-    t->top = 0;
 }
 
 fault tape_flush(struct tape *t)
 {
-    size_t n_groups = (size_t)t->top * N_ENTRY_KINDS;
     if (t->n_entries == 0)
         return OK;
-    MAKE_ROOM(t->order, &t->order_room, t->n_entries + n_groups + 1);
-    uint32_t *first = t->order + t->n_entries;
-    sort_entries(t, first, n_groups);
-    fault f = run_groups(t, first + 1, n_groups);
+    MAKE_ROOM(t->order, &t->order_room, t->n_entries);
+    for (size_t i = 0; i < t->n_entries; i++)
+        t->order[i] = place_in_order(&t->entries[i], i);
+    qsort(t->order, t->n_entries, sizeof *t->order, rising);
+    fault f = run_groups(t);
     clear(t);
     return f;
 }

@@ -1,0 +1,19 @@
+/* measure.h - how long each kernel of a pass takes, and how fast the device can copy and multiply; read by C
+ * and CUDA. */
+#ifndef VECHE_ENGINE_CUDA_MEASURE_H
+#define VECHE_ENGINE_CUDA_MEASURE_H
+
+/* What one thread (peak_exact) or warp (peak_tensor) does: so many rounds of independent multiply-adds. */
+enum { PEAK_ROUNDS = 2048, PEAK_CHAINS = 8 };
+
+#ifndef __CUDACC__
+#include "engine/cuda/pass.h"
+
+/* The time of every launch of the pass for n seats, by kernel, longest first. */
+fault measure_kernels(struct pass *p, size_t n, struct engine_work *out);
+
+/* Ceilings: a copy from one half of n_bytes of memory to the other, and multiply-adds in registers. */
+fault measure_peaks(struct device *d, bool bf16, CUdeviceptr memory, size_t n_bytes, struct engine_work *out);
+#endif
+
+#endif

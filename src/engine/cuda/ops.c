@@ -1,0 +1,223 @@
+/* ops.c - which kernels compute an op, and how many blocks of them.
+ *
+ * How a sum is split depends on the op's shape and the batch alone: the same lesson gives the same bits,
+ * whatever runs beside it.
+ */
+#include "engine/cuda/pass.h"
+
+enum { THREADS = 256, MOST_BLOCKS = 2048, TILE = 64, LANES = 32, MOST_SPLITS = 64, PER_SPLIT = 1024 };
+
+static size_t pieces(size_t n, size_t each)
+{
+    return (n + each - 1) / each;
+}
+
+static size_t n_splits(size_t n)
+{
+    size_t s = pieces(n, PER_SPLIT);
+    return s < MOST_SPLITS ? s : MOST_SPLITS;
+}
+
+/* A long line of inputs meets a small batch: few tiles, each with much to read. */
+static size_t linear_splits(size_t n_in)
+{
+    return pieces(n_in, 512);
+}
+
+static size_t size_of(struct dims d)
+{
+    return (size_t)d.c * d.h * d.w;
+}
+
+/* One thread a number, or a few. */
+static void add_values(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t n)
+{
+    size_t blocks = pieces(n, THREADS);
+    pass_add(p, kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, 1, THREADS, c);
+}
+
+/* The kernel of a product in the pass's precision. */
+#define PRODUCT(p, name) ((p)->bf16 ? KERNEL_##name##_tensor : KERNEL_##name##_exact)
+
+static void add_product(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t rows,
+                        size_t columns)
+{
+    pass_add(p, kernel, pieces(rows, TILE) * pieces(columns, TILE), c->splits, THREADS, c);
+}
+
+static size_t weight_size(const struct call *c)
+{
+    return (size_t)c->out.c * c->in.c * c->kernel * c->kernel;
+}
+
+static void conv_forward(struct pass *p, const struct call *c)
+{
+    add_product(p, PRODUCT(p, conv_forward), c, (size_t)c->batch * c->out.h * c->out.w, c->out.c);
+}
+
+static void conv_backward(struct pass *p, const struct call *c)
+{
+    struct call split = *c;
+    size_t pixels = (size_t)c->batch * c->out.h * c->out.w;
+    split.splits = (uint32_t)n_splits(pixels);
+    if (c->bias != CUDA_NONE)
+        pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
+    add_product(p, PRODUCT(p, conv_back_weight), &split, c->out.c, (size_t)c->in.c * c->kernel * c->kernel);
+    add_values(p, KERNEL_add_stretches, &split, weight_size(c));
+    if (c->dx[0].at)
+        add_product(p, PRODUCT(p, conv_back_input), c, (size_t)c->batch * c->in.h * c->in.w, c->in.c);
+}
+
+/* Too few outputs to fill tiles. */
+static bool is_narrow(const struct call *c)
+{
+    return c->out.c < 32 && size_of(c->in) <= 4096;
+}
+
+static void linear_forward(struct pass *p, const struct call *c)
+{
+    if (is_narrow(c)) {
+        add_values(p, KERNEL_linear_few_forward, c, 32 * (size_t)c->batch * c->out.c);
+        return;
+    }
+    struct call split = *c;
+    split.splits = (uint32_t)linear_splits(size_of(c->in));
+    add_product(p, PRODUCT(p, linear_forward), &split, c->batch, c->out.c);
+    if (split.splits > 1)
+        add_values(p, KERNEL_add_outputs, &split, (size_t)c->batch * c->out.c);
+}
+
+static void linear_backward(struct pass *p, const struct call *c)
+{
+    if (is_narrow(c)) {
+        pass_add(p, KERNEL_linear_few_back_weight, c->out.c * pieces(size_of(c->in) + 1, LANES), 1, THREADS,
+                 c);
+        if (c->dx[0].at)
+            add_values(p, KERNEL_linear_few_back_input, c, c->batch * size_of(c->in));
+        return;
+    }
+    if (c->bias != CUDA_NONE)
+        pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
+    add_product(p, PRODUCT(p, linear_back_weight), c, c->out.c, size_of(c->in));
+    if (c->dx[0].at)
+        add_product(p, PRODUCT(p, linear_back_input), c, c->batch, size_of(c->in));
+}
+
+static struct call split_by_channel(const struct call *c)
+{
+    struct call split = *c;
+    split.splits = (uint32_t)n_splits((size_t)c->batch * c->in.h * c->in.w);
+    return split;
+}
+
+static void norm_forward(struct pass *p, const struct call *c)
+{
+    struct call split = split_by_channel(c);
+    if (c->learning)
+        pass_add(p, KERNEL_norm_sums, pieces(c->in.c, LANES), split.splits, THREADS, &split);
+    pass_add(p, KERNEL_norm_finish, pieces(c->in.c, LANES), 1, LANES, &split);
+    add_values(p, KERNEL_norm_forward, c, c->batch * size_of(c->in));
+}
+
+static void norm_backward(struct pass *p, const struct call *c)
+{
+    struct call split = split_by_channel(c);
+    pass_add(p, KERNEL_norm_back_sums, pieces(c->in.c, LANES), split.splits, THREADS, &split);
+    pass_add(p, KERNEL_norm_back_finish, pieces(c->in.c, LANES), 1, LANES, &split);
+    if (c->dx[0].at)
+        add_values(p, KERNEL_norm_backward, c, c->batch * size_of(c->in));
+}
+
+static void globalpool_forward(struct pass *p, const struct call *c)
+{
+    add_values(p, KERNEL_globalpool_forward, c, (size_t)c->batch * c->in.c);
+}
+
+#define BY_OUTPUT(name)                                                                                      \
+    static void name##_forward(struct pass *p, const struct call *c)                                         \
+    {                                                                                                        \
+        add_values(p, KERNEL_##name##_forward, c, c->batch *size_of(c->out));                                \
+    }
+#define BY_INPUT(name)                                                                                       \
+    static void name##_backward(struct pass *p, const struct call *c)                                        \
+    {                                                                                                        \
+        add_values(p, KERNEL_##name##_backward, c, c->batch *size_of(c->in));                                \
+    }
+#define LOSS(name)                                                                                           \
+    static void name##_forward(struct pass *p, const struct call *c)                                         \
+    {                                                                                                        \
+        pass_add(p, KERNEL_##name##_forward, 1, 1, 128, c);                                                  \
+    }                                                                                                        \
+    BY_INPUT(name)
+
+BY_OUTPUT(add)
+BY_INPUT(add)
+BY_OUTPUT(relu)
+BY_INPUT(relu)
+BY_OUTPUT(tanh)
+BY_INPUT(tanh)
+BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout) BY_INPUT(dropout) BY_OUTPUT(reshape) BY_INPUT(reshape)
+    BY_OUTPUT(maxpool) BY_INPUT(maxpool) BY_OUTPUT(avgpool) BY_INPUT(avgpool) BY_INPUT(globalpool)
+        BY_OUTPUT(shortcut) BY_INPUT(shortcut) LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
+
+            typedef void add_fn(struct pass *p, const struct call *c);
+
+static const struct {
+    add_fn *forward, *backward;
+} op_adds[N_OPS] = {
+    [OP_CONV] = {conv_forward, conv_backward},
+    [OP_BATCHNORM] = {norm_forward, norm_backward},
+    [OP_LINEAR] = {linear_forward, linear_backward},
+    [OP_ADD] = {add_forward, add_backward},
+    [OP_RELU] = {relu_forward, relu_backward},
+    [OP_TANH] = {tanh_forward, tanh_backward},
+    [OP_SIGMOID] = {sigmoid_forward, sigmoid_backward},
+    [OP_MAXPOOL] = {maxpool_forward, maxpool_backward},
+    [OP_AVGPOOL] = {avgpool_forward, avgpool_backward},
+    [OP_GLOBALPOOL] = {globalpool_forward, globalpool_backward},
+    [OP_SHORTCUT] = {shortcut_forward, shortcut_backward},
+    [OP_DROPOUT] = {dropout_forward, dropout_backward},
+    [OP_RESHAPE] = {reshape_forward, reshape_backward},
+    [OP_CROSS_ENTROPY] = {cross_entropy_forward, cross_entropy_backward},
+    [OP_MSE] = {mse_forward, mse_backward},
+    [OP_HINGE] = {hinge_forward, hinge_backward},
+    [OP_LOGISTIC] = {logistic_forward, logistic_backward},
+};
+
+void ops_add(struct pass *p, const struct step *s, const struct call *call)
+{
+    enum op_kind kind = p->graph->ops[s->op].kind;
+    (s->back ? op_adds[kind].backward : op_adds[kind].forward)(p, call);
+}
+
+size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch)
+{
+    if (op->kind == OP_BATCHNORM) {
+        struct shape in = g->tensors[op->in[0]].shape;
+        return n_splits(batch * in.h * in.w) * 2 * in.c * sizeof(double);
+    }
+    if (op->kind == OP_LINEAR)
+        return linear_splits(shape_size(g->tensors[op->in[0]].shape)) * batch * g->tensors[op->out].shape.c *
+               sizeof(float);
+    if (op->kind == OP_CONV) {
+        struct shape out = g->tensors[op->out].shape;
+        return n_splits(batch * out.h * out.w) * g->params[op->weight].size * sizeof(float);
+    }
+    return 0;
+}
+
+/* Forward reads its inputs and writes its output; backward reads what the op keeps and the gradient behind
+ * it, and writes the gradients before it. Parameters count in fp32, their gradients likewise. */
+size_t ops_traffic(const struct pass *p, const struct step *s)
+{
+    const struct op *op = &p->graph->ops[s->op];
+    const struct op_row *row = &op_rows[op->kind];
+    size_t bytes =
+        op->weight >= 0 ? p->graph->params[op->weight].size * sizeof(float) * (s->back ? 2 : 1) : 0;
+    for (int k = 0; k < 2 && op->in[k] >= 0; k++)
+        bytes += ((size_t)(!s->back || row->keeps_in) + s->wanted[k] + s->adds[k]) *
+                 pass_tensor_bytes(p, op->in[k]);
+    if (op->out >= 0)
+        bytes += ((size_t)(!s->back || row->keeps_out) + s->back) * pass_tensor_bytes(p, op->out);
+    return bytes;
+}
