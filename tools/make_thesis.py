@@ -132,9 +132,15 @@ def model(of):
     return f"model:    {'fashion-cnn' if of == 'fashion' else 'resnet20'}\n"
 
 
-def optim(of, lr, scale=""):
+def fashion_schedule(agents):
+    """Epochs, and where the rate is divided by ten. Batches of six need more of it, and so then does their rival."""
+    return (10, [7]) if agents < 12 else (20, [12, 17])
+
+
+def optim(of, lr, agents, scale=""):
     if of == "fashion":
-        return f"optim:    {{ kind: adam, lr: {lr:g}{scale}, schedule: {{ kind: step, epochs: [7], factor: 0.1 }} }}\n"
+        steps = fashion_schedule(agents)[1]
+        return f"optim:    {{ kind: adam, lr: {lr:g}{scale}, schedule: {{ kind: step, epochs: {steps}, factor: 0.1 }} }}\n"
     return f"""optim:
   kind: sgd
   lr: {lr:g}{scale}
@@ -156,11 +162,11 @@ def strategy(r):
     return "strategy: consensus\n"
 
 
-def train(of, agents):
+def train(of, agents, rivals):
     """Judging every agent costs about as much as an epoch where there are many, so it is done more rarely."""
     if of == "fashion":
         often = "1 epoch" if agents < 12 else "5 epochs"
-        return f"train:    {{ epochs: 10, seed: 1, evaluate_every: {often}, checkpoint_every: 5 epochs }}\n"
+        return f"train:    {{ epochs: {fashion_schedule(rivals)[0]}, seed: 1, evaluate_every: {often}, checkpoint_every: 5 epochs }}\n"
     often = "2 epochs" if agents < 12 else "8 epochs"
     return f"train:    {{ epochs: 164, seed: 1, evaluate_every: {often}, checkpoint_every: {often} }}\n"
 
@@ -193,9 +199,9 @@ def row_text(r):
     scale = "" if "lsr" not in r else ", scale_lr: true" if r["of"] == "fashion" else "\n  scale_lr: true"
     return (f"# {SETS[r['of']]}, {what}, batch {r['batch']}:\n# {manner(r)}.\n{numbers(r)}\n"
             f"name:     {name_of(r)}\n" + data(r["of"], r["batch"], sizes) + model(r["of"])
-            + optim(r["of"], RATE[r["of"]], scale)
+            + optim(r["of"], RATE[r["of"]], agents, scale)
             + f"agents:   {agents}\ntopology: {{ graph: {spec}, weights: {weights} }}\n"
-            + strategy(r) + train(r["of"], agents))
+            + strategy(r) + train(r["of"], agents, agents))
 
 
 def rival_text(r):
@@ -204,8 +210,8 @@ def rival_text(r):
     why = f"\n# The learning rate is {agents} times the usual one, as theirs." if lsr else ""
     return (f"# {SETS[r['of']]}, a single model with a batch of {total_batch(r)}: the rival of\n"
             f"# {agents} agents with a batch of {r['batch']} each.{why}\n\n"
-            f"name:     {rival_of(r)}\n" + data(r["of"], total_batch(r)) + model(r["of"]) + optim(r["of"], lr)
-            + "strategy: single\n" + train(r["of"], 1))
+            f"name:     {rival_of(r)}\n" + data(r["of"], total_batch(r)) + model(r["of"]) + optim(r["of"], lr, agents)
+            + "strategy: single\n" + train(r["of"], 1, agents))
 
 
 def index_text():
