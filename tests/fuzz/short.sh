@@ -7,7 +7,7 @@ if ! command -v clang >/dev/null; then
     echo "SKIPPED: clang is not installed"
     exit 77
 fi
-CC=clang cmake -G Ninja -S . -B "$build" -DVECHE_FUZZ=ON -DVECHE_TESTS=ON -DVECHE_NATIVE=OFF \
+CC=clang cmake -G Ninja -S . -B "$build" -DVECHE_FUZZ=ON -DVECHE_CUDA=OFF -DVECHE_TESTS=ON -DVECHE_NATIVE=OFF \
     -DVECHE_SANITIZE=address,undefined -DCMAKE_C_FLAGS=-Werror >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 rm -f "$build.log"
 targets=$(cd tests/fuzz && ls fuzz_*.c | sed 's/\.c$//')
