@@ -3,7 +3,8 @@
 
 enum { LESSONS_BETWEEN_TRIALS = 3 };
 
-static const double much_slower = 1.25, newest_share = 0.5, share_for_trials = 0.01;
+static const double much_slower = 1.25, clearly_faster = 0.8, newest_share = 0.5;
+static const double patience_at_first = 100, patience_grows = 3, most_patience = 300;
 
 static bool is_in_doubt(const struct pace *p)
 {
@@ -12,13 +13,21 @@ static bool is_in_doubt(const struct pace *p)
 
 bool pace_alone(struct pace *p)
 {
-    bool is_due = p->n_since_trial >= LESSONS_BETWEEN_TRIALS && p->cost < share_for_trials * p->since_trial;
-    if (!is_in_doubt(p) || !is_due)
+    if (!is_in_doubt(p)) {
+        p->cost = 0; /* of a trial under other circumstances */
+        return p->is_alone;
+    }
+    if (p->n_since_trial < LESSONS_BETWEEN_TRIALS || p->since_trial < p->patience * p->cost)
         return p->is_alone;
     p->n_since_trial = 0;
     p->since_trial = 0;
     p->was_tried = true;
     return !p->is_alone;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
 }
 
 static double smooth(double old, double new)
@@ -39,13 +48,15 @@ static void note_habit(struct pace *p, double seconds)
 static void note_trial(struct pace *p, double seconds)
 {
     double habit = p->is_alone ? p->alone : p->shared;
-    if (seconds < habit) {
+    if (seconds <
+        (p->is_alone ? clearly_faster : 1) * habit) { /* one lucky lesson beside a neighbour is not enough */
         p->is_alone = !p->is_alone;
         *(p->is_alone ? &p->alone : &p->shared) = seconds;
-        p->cost = 0;
+        p->cost = p->patience = 0;
         return;
     }
-    p->cost = seconds - habit;
+    p->patience = p->patience > 0 ? smaller(patience_grows * p->patience, most_patience) : patience_at_first;
+    p->cost = seconds > habit ? seconds - habit : 0;
     if (!p->is_alone)
         p->usual = p->shared; /* this is how fast sharing is now */
 }

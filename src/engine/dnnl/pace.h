@@ -5,9 +5,10 @@
  * time that lessons took; it changes no number, since a lesson gives the same bits either way.
  *
  *   shared --(a lesson alone was faster: tried at the start and when sharing is slower than it was)--> alone
- *   alone  --(a shared lesson was faster: tried now and then)----------------------------------------> shared
+ *   alone  --(a shared lesson was clearly faster: tried now and then)-------------------------------> shared
  *
- * A trial that fails has cost something; the next one waits until that is one percent of the time since.
+ * A trial that fails has cost something; the next one waits until that is one percent of the time since, and
+ * if it fails as well a third of a percent.
  */
 #ifndef VECHE_ENGINE_DNNL_PACE_H
 #define VECHE_ENGINE_DNNL_PACE_H
@@ -21,6 +22,7 @@ struct pace {             /* begins as { 0 } */
     int n_since_trial;  /* lessons since the other way was tried */
     double since_trial; /* and their seconds                     */
     double cost;        /* seconds that the last trial lost      */
+    double patience;    /* how many times as long the next waits */
 };
 
 /* How the next lesson should be run. */
