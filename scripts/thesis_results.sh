@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains what docs/results.md says about learning, one run after the other, and writes its table there.
 #
-#   scripts/thesis_results.sh                            half an hour to an hour on two quiet cores
+#   scripts/thesis_results.sh                            an hour to two on two quiet cores
 #   scripts/thesis_results.sh train.epochs=1 data.limit=3000      to see that it works; docs stay as they are
 #
 # Logs lie in runs/thesis/logs. A run gets LIMIT_S seconds (default 5400); started again, the script goes on where it

@@ -121,16 +121,11 @@ fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
     return f;
 }
 
-static bool is_about_a_peer(fault f)
-{
-    return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
-}
-
 fault group_end(struct group *g, fault f)
 {
     for (size_t i = 0; i < g->n; i++)
         g->link->ops->drop(g->link, &g->parcels[i]);
-    if (f && is_about_a_peer(f))
+    if (f && is_about_peers(f))
         g->link->ops->dissolve(g->link, first_tag(g->generation + 1), fault_text(f));
     return f;
 }
@@ -221,7 +216,7 @@ static fault hear(struct group *g, size_t from, unsigned what, void *bytes, size
     if (is_outdated(g))
         return OK;
     fault f = g->link->ops->recv(g->link, from, side_tag(g->generation, what), bytes, n, NULL);
-    if (f && !is_about_a_peer(f))
+    if (f && !is_about_peers(f))
         return f;
     *heard = f == OK;
     fault_drop(f);

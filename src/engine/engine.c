@@ -120,3 +120,18 @@ size_t row_size(const struct engine_setup *setup, enum row row)
     }
     return 0;
 }
+
+fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels)
+{
+    if (!s)
+        return OK;
+    if (s->c != g->input.c || s->h != g->input.h || s->w != g->input.w || s->classes != g->classes)
+        return FAIL(
+            FAULT_SHAPE,
+            "samples of %zu x %zu x %zu in %zu classes do not fit a network for %zu x %zu x %zu in %zu", s->c,
+            s->h, s->w, s->classes, g->input.c, g->input.h, g->input.w, g->classes);
+    if (s->c > most_channels)
+        return FAIL(FAULT_ENGINE, "samples of %zu channels: at most %zu can be normalised", s->c,
+                    most_channels);
+    return OK;
+}

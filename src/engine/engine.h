@@ -134,6 +134,9 @@ extern const struct engine_ops engine_cuda; /* NVIDIA GPUs; only where the build
 /* The rows after `engine.kind`; `auto` is the first that can be used: cuda, else dnnl, else ref. */
 extern const struct kinds engine_kinds;
 
+/* Samples (or NULL) must fit the network, and have no more channels than the engine can normalise. */
+fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels);
+
 /* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
 size_t row_size(const struct engine_setup *setup, enum row row);
 

@@ -10,21 +10,6 @@
 
 enum { ROW_ALIGN = 16, SLICE = 16384, TILE = 1024 }; /* floats */
 
-static fault check_samples(const struct samples *s, const struct graph *g)
-{
-    if (!s)
-        return OK;
-    if (s->c != g->input.c || s->h != g->input.h || s->w != g->input.w || s->classes != g->classes)
-        return FAIL(
-            FAULT_SHAPE,
-            "samples of %zu x %zu x %zu in %zu classes do not fit a network for %zu x %zu x %zu in %zu", s->c,
-            s->h, s->w, s->classes, g->input.c, g->input.h, g->input.w, g->classes);
-    if (s->c > MOST_CHANNELS)
-        return FAIL(FAULT_ENGINE, "samples of %zu channels: at most %d can be normalised", s->c,
-                    MOST_CHANNELS);
-    return OK;
-}
-
 static size_t n_rows_of(const struct engine_setup *s)
 {
     return s->n_replicas + s->n_spare;
@@ -60,8 +45,8 @@ static void start_slots(struct host *h)
 
 fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup)
 {
-    TRY(check_samples(setup->train, setup->graph));
-    TRY(check_samples(setup->test, setup->graph));
+    TRY(engine_check_samples(setup->train, setup->graph, MOST_CHANNELS));
+    TRY(engine_check_samples(setup->test, setup->graph, MOST_CHANNELS));
     if (setup->n_replicas == 0 || setup->batch == 0)
         return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
     *h = (struct host){.engine = {.ops = ops, .setup = *setup}};

@@ -118,6 +118,12 @@ struct link_ops {
 
 #define ANYONE ((size_t)-1)
 
+/* A fault about a peer that is gone or silent; any other is passed up. */
+static inline bool is_about_peers(fault f)
+{
+    return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
+}
+
 struct link {
     const struct link_ops *ops;
     size_t self, n_members; /* agents that learn, and after them those that help */

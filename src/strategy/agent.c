@@ -100,11 +100,6 @@ fault agent_update(struct agent *a)
     return a->link->ops->update(a->link, 0, TO_END, agent_rate(a), ++a->steps);
 }
 
-bool is_about_peers(fault f)
-{
-    return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
-}
-
 static fault mix_row(struct agent *a, enum row row, double self, size_t n)
 {
     struct term here[16], *terms = n < 16 ? here : malloc((n + 1) * sizeof *terms);

@@ -78,8 +78,6 @@ fault agent_rejoin(struct agent *a); /* after a crash: a living neighbour's rows
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n);
 /* My row becomes a weighted sum of rows of mine. */
 fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n);
-/* A fault about a peer that is gone or silent; any other is the strategy's to pass up. */
-bool is_about_peers(fault f);
 
 /* Of all that learn; for strategies that form one. */
 struct group *agent_group(struct agent *a);

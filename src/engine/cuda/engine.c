@@ -41,25 +41,10 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static fault check_samples(const struct samples *s, const struct graph *g)
-{
-    if (!s)
-        return OK;
-    if (s->c != g->input.c || s->h != g->input.h || s->w != g->input.w || s->classes != g->classes)
-        return FAIL(
-            FAULT_SHAPE,
-            "samples of %zu x %zu x %zu in %zu classes do not fit a network for %zu x %zu x %zu in %zu", s->c,
-            s->h, s->w, s->classes, g->input.c, g->input.h, g->input.w, g->classes);
-    if (s->c > CUDA_CHANNELS)
-        return FAIL(FAULT_ENGINE, "samples of %zu channels: at most %d can be normalised", s->c,
-                    CUDA_CHANNELS);
-    return OK;
-}
-
 static fault check_setup(const struct engine_setup *s)
 {
-    TRY(check_samples(s->train, s->graph));
-    TRY(check_samples(s->test, s->graph));
+    TRY(engine_check_samples(s->train, s->graph, CUDA_CHANNELS));
+    TRY(engine_check_samples(s->test, s->graph, CUDA_CHANNELS));
     if (s->n_replicas == 0 || s->batch == 0)
         return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
     if (s->precision != PRECISION_FP32 && s->precision != PRECISION_BF16)
