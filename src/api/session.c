@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "experiment/machines.h"
+#include "world/local/local.h"
 
 fault session_check(const struct experiment *e)
 {
@@ -157,7 +158,7 @@ static fault open_parts(struct veche_run *r)
     TRY(open_engine(r));
     TRY(open_agents(r));
     TRY(start_replicas(r));
-    return local_open(&r->stage, r->agents, r->engine, r->speeds, (struct watcher){r, moment, note},
+    return local_open(&r->stage, r->agents, r->engine, r->speeds, (struct watcher){.ctx = r, .moment = moment, .note = note},
                       &r->world);
 }
 
@@ -189,7 +190,8 @@ void session_close(struct veche_run *r)
     if (!r)
         return;
     run_close(&r->folder);
-    local_close(r->world);
+    if (r->world)
+        r->world->ops->close(r->world);
     if (strategy_row(r->experiment)->close)
         strategy_row(r->experiment)->close(&r->stage);
     for (size_t i = 0; r->agents && i < r->stage.n_members; i++)
@@ -279,7 +281,7 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
         .epoch = session_epochs(r),
         .epochs = r->stage.epochs,
         .real_s = session_seconds(r),
-        .virtual_s = local_now_s(r->world),
+        .virtual_s = r->world->ops->now_s(r->world),
         .images_per_s = r->pace.rate,
         .lr = r->agents[0].lr,
         .loss = evaluated ? spread_of_scores(r->scores, n, offsetof(struct score, loss)).mean : NAN,
@@ -321,7 +323,7 @@ static fault moment(void *ctx)
     bool evaluate = is_due(r, &t->evaluate_every), save = is_due(r, &t->checkpoint_every);
     r->seen_epochs = session_epochs(r);
     r->seen_rounds = (double)session_rounds(r);
-    if (local_is_replaying(r->world))
+    if (r->world->ops->is_replaying(r->world))
         return OK;
     if (advanced) {
         keep_pace(r);
@@ -338,7 +340,7 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 {
     struct veche_run *r = ctx;
     r->notes++;
-    uint64_t step = local_steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
+    uint64_t step = r->world->ops->steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
     fault_drop(run_record_note(&r->folder, step, now_s, session_seconds(r), (int64_t)agent, kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
@@ -347,7 +349,7 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 static fault stop_here(struct veche_run *r)
 {
     snprintf(r->status, sizeof r->status, "stopped");
-    if (r->saved != local_steps(r->world))
+    if (r->saved != r->world->ops->steps(r->world))
         TRY(session_save(r));
     return FAIL(FAULT_STOPPED, "stopped on request after round %llu of %llu; go on with: veche resume %s",
                 (unsigned long long)session_rounds(r), (unsigned long long)r->stage.rounds, r->folder.path);
@@ -359,7 +361,7 @@ static fault finish(struct veche_run *r)
     session_tell(r, VECHE_PROGRESS, NULL);
     if (r->evaluated != r->stage.ended)
         TRY(session_evaluate(r));
-    if (r->saved != local_steps(r->world))
+    if (r->saved != r->world->ops->steps(r->world))
         TRY(session_save(r));
     snprintf(r->status, sizeof r->status, "done");
     TRY(session_save_model(r));
@@ -371,7 +373,7 @@ static fault play(struct veche_run *r)
 {
     if (r->saved == NOT_YET && r->experiment->train.checkpoint_every.unit != EVERY_NEVER)
         TRY(session_save(r));
-    fault f = local_play(r->world);
+    fault f = r->world->ops->play(r->world);
     if (!f)
         return finish(r);
     if (fault_kind_of(f) != FAULT_STOPPED)
@@ -389,7 +391,7 @@ fault session_go(struct veche_run *r)
     r->began_s = 0;
     if (f && fault_kind_of(f) != FAULT_STOPPED) {
         snprintf(r->status, sizeof r->status, "failed");
-        fault_drop(run_record_fault(&r->folder, local_steps(r->world), r->earlier_s,
+        fault_drop(run_record_fault(&r->folder, r->world->ops->steps(r->world), r->earlier_s,
                                     fault_kind_help(fault_kind_of(f)), fault_text(f)));
     }
     return f;

@@ -16,7 +16,7 @@
 #include "strategy/agent.h"
 #include "topology/topology.h"
 #include "veche.h"
-#include "world/local/local.h"
+#include "world/world.h"
 
 struct veche_run {
     struct experiment *experiment; /* owned, as all pointers below */
@@ -30,7 +30,7 @@ struct veche_run {
     struct stage stage;
     struct agent *agents;
     size_t n_agents; /* that learn; stage.n_members of them in all */
-    struct local *world;
+    struct world *world;
     double *speeds;
     struct score *scores; /* of the last evaluation, one per agent */
     double *waits;        /* what each member has waited, as of session_waiting */

@@ -286,5 +286,5 @@ veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats)
 {
     if (agent >= r->n_agents)
         return FAIL(FAULT_USAGE, "there is no agent %zu; the run has %zu", agent, r->n_agents);
-    return r->engine->ops->read(r->engine, ROW_PARAMS, agent, floats);
+    return r->world->ops->read(r->world, ROW_PARAMS, agent, floats);
 }

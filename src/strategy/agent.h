@@ -74,6 +74,11 @@ void agent_misses(struct agent *a, size_t peer, const char *kind, const char *te
 void agent_meets(struct agent *a, size_t peer); /* it is not missing (any more) */
 fault agent_rejoin(struct agent *a); /* after a crash: a living neighbour's rows, the group's round */
 
+/* For worlds: the batch and the dropout seed of a lesson of mine; what it came to, which is a fault where it is no
+ * number. */
+void agent_prepare(struct agent *a, uint64_t lesson, struct pick *picks, uint64_t *seed);
+fault agent_answered(struct agent *a, uint64_t lesson, double loss, size_t hits);
+
 /* mine = self * mine + sum of shares[i] * parcels[i] over the first n, row by row; lets them go. */
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n);
 /* My row becomes a weighted sum of rows of mine. */
