@@ -270,5 +270,6 @@ const struct engine_ops engine_dnnl = {
     .mix = host_mix,
     .read = host_read,
     .write = host_write,
+    .floats = host_floats,
     .describe = dnnl_describe,
 };

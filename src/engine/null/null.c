@@ -76,5 +76,6 @@ const struct engine_ops engine_null = {
     .mix = null_mix,
     .read = host_read,
     .write = host_write,
+    .floats = host_floats,
     .describe = null_describe,
 };

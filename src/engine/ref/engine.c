@@ -159,5 +159,6 @@ const struct engine_ops engine_ref = {
     .mix = host_mix,
     .read = host_read,
     .write = host_write,
+    .floats = host_floats,
     .describe = ref_describe,
 };
