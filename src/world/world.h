@@ -21,6 +21,7 @@ struct watcher {
     bool (*is_due)(void *ctx, uint64_t round);
     /* Somebody asked this process to stop; NULL: nobody does. */
     bool (*has_to_stop)(void *ctx);
+    void (*stop)(void *ctx); /* somebody asked another process to */
 };
 
 struct world {

@@ -214,7 +214,7 @@ static void what_a_server_waits_is_held_against_nobody_but_told(void **state)
     struct cast g;
     cast_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\n", 1);
     cast_run_instead(&g, ask_server);
-    g.run->stage.n_agents = 2; /* the third helps */
+    g.run->stage.n_agents = g.world->waits.n_agents = 2; /* the third helps */
     cast_play(&g);
     /* agent 0 asks at 3 and agent 1 at 5, when both are answered */
     must_have_waited(&g, 0, 2);
