@@ -132,6 +132,24 @@ size_t row_size(const struct engine_setup *setup, enum row row)
     return 0;
 }
 
+static size_t floats_end(const struct graph *g, int param)
+{
+    return param >= 0 ? g->params[param].offset + g->params[param].size : 0;
+}
+
+size_t op_floats_end(const struct graph *g, const struct op *op)
+{
+    size_t weight = floats_end(g, op->weight), bias = floats_end(g, op->bias);
+    return weight > bias ? weight : bias;
+}
+
+void lessons_tell(const struct lesson *lessons, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lessons[i].ready)
+            lessons[i].ready(lessons[i].ready_ctx, 0);
+}
+
 fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels)
 {
     if (!s)
