@@ -172,7 +172,7 @@ static fault play(const struct allreduce_bench *s, char **json)
     struct experiment *e;
     struct veche_run *r;
     TRY(make_experiment(s, t.floats, &e));
-    TRY(session_open(e, NULL, &r));
+    TRY(session_open(e, NULL, NULL, &r));
     r->stage.shared = &t;
     fault f = r->world->ops->play(r->world);
     if (!f)

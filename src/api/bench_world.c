@@ -62,7 +62,7 @@ fault bench_world(bool mixing, const char *const *overrides, size_t n, char **js
     struct experiment *e;
     struct veche_run *r;
     TRY(experiment_parse(text, n_bytes, "the benchmark's own experiment", overrides, n, &registry, &e));
-    TRY(session_open(e, NULL, &r));
+    TRY(session_open(e, NULL, NULL, &r));
     double began = clock_now_s();
     fault f = r->world->ops->play(r->world);
     if (!f)

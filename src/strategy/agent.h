@@ -113,6 +113,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
+    bool meets_at_any_time; /* a peer may average with an agent while it learns */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
     fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
     /* Make and free stage->shared; may be NULL. */

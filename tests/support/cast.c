@@ -80,7 +80,7 @@ static fault open_cast(struct cast *g, struct experiment *e, int rounds)
 {
     if (omp_set_num_threads)
         omp_set_num_threads(1);
-    TRY(session_open(e, NULL, &g->run));
+    TRY(session_open(e, NULL, NULL, &g->run));
     g->world = (struct local *)g->run->world;
     g->world->watcher = (struct watcher){.ctx = g, .moment = nothing_more, .note = write_note};
     g->run->stage.rounds = (uint64_t)rounds;

@@ -61,7 +61,7 @@ static bool try_to_give_rows(struct mpi *w, const struct message *m)
         return false; /* the statistics are being written */
     struct span span = whole(everything);
     w->link.counts.messages++;
-    w->link.counts.bytes += bytes_of_span(w, span);
+    w->link.counts.bytes += span_bytes(w, span);
     tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
     return true;
 }
@@ -114,7 +114,7 @@ static fault wait_for_answer(struct mpi *w, size_t peer, struct message **out)
 {
     double since = world_now_s(w);
     fault f = wait_until(w, is_answered, NULL, peer);
-    count_wait(w, peer, since);
+    count_own_wait(w, peer, since);
     *out = f ? NULL : w->answer;
     if (!f)
         w->answer = NULL;
@@ -162,7 +162,7 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
     struct message *theirs;
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
-    mine->head.n_bytes = bytes_of_span(w, whole(rows));
+    mine->head.n_bytes = span_bytes(w, whole(rows));
     next_question(w);
     mine->head.tag = w->question;
     w->link.counts.messages++;
@@ -172,7 +172,7 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
     w->link.counts.received++;
     for (int row = 0; row < N_ROWS; row++)
         if (rows & 1u << row)
-            TRY(about_to_write(w, (enum row)row, 0, TO_END));
+            TRY(before_writing(w, (enum row)row, 0, TO_END));
     meet_halfway(w, theirs, mine, w->writes == writes);
     message_drop(w, theirs);
     return OK;
@@ -181,7 +181,7 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
 fault mpi_average(struct link *l, size_t peer, row_set rows)
 {
     struct mpi *w = mpi_of(l);
-    struct message *mine = message_new(w, bytes_of_span(w, whole(rows)));
+    struct message *mine = message_new(w, span_bytes(w, whole(rows)));
     if (!mine)
         return OUT_OF_MEMORY;
     fault f = average_with(w, peer, rows, mine);
@@ -201,7 +201,7 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
     for (int row = 0; !f && row < N_ROWS; row++) {
         size_t n = everything & 1u << row ? floats_of(w, (enum row)row) : 0;
         if (n)
-            f = about_to_write(w, (enum row)row, 0, TO_END);
+            f = before_writing(w, (enum row)row, 0, TO_END);
         if (n && !f)
             memcpy(row_of(w, (enum row)row), floats_in(w, m, (enum row)row, 0, n), n * sizeof(float));
     }

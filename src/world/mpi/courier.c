@@ -77,7 +77,7 @@ static size_t floats_in_row(const struct mpi *w, struct span s, enum row row)
     return end > s.first ? end - s.first : 0;
 }
 
-size_t bytes_of_span(const struct mpi *w, struct span s)
+size_t span_bytes(const struct mpi *w, struct span s)
 {
     size_t n = 0;
     for (int row = 0; row < N_ROWS; row++)
@@ -212,7 +212,7 @@ void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
 
 void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
-    struct head h = {kind, span.rows, tag, span.first, span.end, bytes_of_span(w, span)};
+    struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span)};
     struct stretch stretches[MOST_BODIES];
     int n_bodies = cut(w, &h, stretches);
     send_head(w, to, &h, NULL);
@@ -265,7 +265,7 @@ static bool are_gone(const struct mpi *w, const void *ctx)
     return !is_being_sent(w, f->row, f->first, f->end);
 }
 
-fault about_to_write(struct mpi *w, enum row row, size_t first, size_t end)
+fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
 {
     struct floats_on_the_way f = {row, first, end};
     return are_gone(w, &f) ? OK : wait_until(w, are_gone, &f, ANYONE);
@@ -342,7 +342,7 @@ static void add_last(struct message ***end, struct message *m)
 
 static void hear_of_failure(struct mpi *w, const struct message *m)
 {
-    char name[96];
+    char name[128];
     if (is_leader(w))
         break_off(w, FAIL((enum fault_kind)m->head.tag, "%s: %s", member_called(w, m->from, name), (const char *)m->bytes));
 }
@@ -512,9 +512,9 @@ void stand_still(struct mpi *w, bool still)
     w->is_still = still;
 }
 
-const char *member_called(const struct mpi *w, size_t member, char name[96])
+const char *member_called(const struct mpi *w, size_t member, char name[128])
 {
-    snprintf(name, 96, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member", member, member,
+    snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member", member, member,
              w->peers[member].host);
     return name;
 }
@@ -543,7 +543,7 @@ static fault broken(const struct mpi *w)
 static fault somebody_is_silent(const struct mpi *w)
 {
     double now = clock_now_s();
-    char name[96];
+    char name[128];
     for (size_t i = 0; i < (is_leader(w) ? w->n : 1); i++)
         if (i != w->link.self && now - w->peers[i].heard_s > patience_s(w))
             return FAIL(FAULT_TIMEOUT, "%s has been silent for %g s", member_called(w, i, name), patience_s(w));
@@ -578,7 +578,7 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
         if (w->is_still)
             TRY(somebody_is_silent(w));
         else if (world_now_s(w) - since > patience_s(w)) {
-            char name[96] = "anyone";
+            char name[128] = "anyone";
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s(w),
                         whom == ANYONE ? name : member_called(w, whom, name));
         }

@@ -221,13 +221,13 @@ void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag);
 /* Of my rows as they are; they may not be written before they are gone. */
 void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span);
 /* Waits until the floats of a row that are still being sent are gone. */
-fault about_to_write(struct mpi *w, enum row row, size_t first, size_t end);
+fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
 bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
 struct message *message_new(struct mpi *w, size_t n_bytes); /* NULL: out of memory */
 void message_drop(struct mpi *w, struct message *m);
 /* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. */
 const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end);
-size_t bytes_of_span(const struct mpi *w, struct span s);
+size_t span_bytes(const struct mpi *w, struct span s);
 
 /* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */
 typedef bool is_done(const struct mpi *w, const void *ctx);
@@ -239,7 +239,7 @@ void break_off(struct mpi *w, fault f);
 double world_now_s(const struct mpi *w);
 void stand_still(struct mpi *w, bool still);
 /* "agent 2 (rank 2 on node7)" */
-const char *member_called(const struct mpi *w, size_t member, char name[96]);
+const char *member_called(const struct mpi *w, size_t member, char name[128]);
 
 /* mail.c */
 void mail_arrives(struct mpi *w, struct message *m);
@@ -254,7 +254,7 @@ void mpi_forget(struct link *l, uint64_t tag);
 void mpi_dissolve(struct link *l, uint64_t below, const char *why);
 uint64_t mpi_dissolved(const struct link *l);
 /* This member has waited since then for a peer. */
-void count_wait(struct mpi *w, size_t peer, double since_s);
+void count_own_wait(struct mpi *w, size_t peer, double since_s);
 
 /* lesson.c */
 fault lessons_open(struct mpi *w);
@@ -295,6 +295,9 @@ extern const struct link_ops mpi_link;
 fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
+
+/* join.c */
+fault mpi_meet(struct mpi *w); /* everyone hears who is where */
 
 /* mpi_world.c */
 fault mpi_play(struct mpi *w);

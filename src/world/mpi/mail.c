@@ -80,7 +80,7 @@ fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 {
     struct mpi *w = mpi_of(l);
     l->counts.messages++;
-    l->counts.bytes += bytes_of_span(w, span);
+    l->counts.bytes += span_bytes(w, span);
     tell_rows(w, to, MSG_ROWS, tag, span);
     progress(w);
     return OK;
@@ -128,7 +128,7 @@ static struct message *take_mail(struct mpi *w, const struct wanted *x)
 }
 
 /* What one waits for a peer while one's own lesson goes on is no loss. */
-void count_wait(struct mpi *w, size_t peer, double since_s)
+void count_own_wait(struct mpi *w, size_t peer, double since_s)
 {
     double now = world_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;
     if (w->lessons.is_running || now <= from)
@@ -142,7 +142,7 @@ static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
     double since = world_now_s(w);
     fault f = has_come(w, &x) ? OK : wait_until(w, has_come, &x, x.from);
     *out = f || is_dissolved(w, x.tag) ? NULL : take_mail(w, &x);
-    count_wait(w, *out ? (*out)->from : x.from, since);
+    count_own_wait(w, *out ? (*out)->from : x.from, since);
     if (!f && !*out)
         return FAIL(FAULT_PEER, "%s", w->why_dissolved);
     return f;

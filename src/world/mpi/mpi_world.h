@@ -35,8 +35,10 @@ size_t mpi_launched(void);
 /* `mine` is taken. Where somebody has a fault everyone gets one: the leader its sentence, and whose it is; the others
  * FAULT_ELSEWHERE. */
 fault mpi_agree(const struct mpi_seat *seat, fault mine, double patience_s);
-/* A fault that names the first rank whose text differs from the leader's: "the data". */
+/* A fault that names the first rank whose text differs from the leader's: "has another data set". */
 fault mpi_compare(const struct mpi_seat *seat, const char *what, const char *mine, double patience_s);
+/* The largest of all. */
+fault mpi_largest(const struct mpi_seat *seat, uint64_t mine, double patience_s, uint64_t *out);
 /* The leader's text to everyone; the caller frees. */
 fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_s);
 

@@ -33,7 +33,7 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
     struct mpi *w = mpi_of(l);
     size_t piece = w->piece_bytes / sizeof(float);
     double since = world_now_s(w);
-    fault f = about_to_write(w, row, first, end);
+    fault f = before_writing(w, row, first, end);
     for (size_t at = first; !f && at < end; at = smaller(at + piece, end)) {
         MPI_Request request, *its = &request;
         MPI_Iallreduce(MPI_IN_PLACE, row_of(w, row) + at, (int)smaller(piece, end - at), MPI_FLOAT, MPI_SUM, w->learners,
@@ -42,6 +42,6 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
         l->counts.messages++;
         l->counts.bytes += smaller(piece, end - at) * sizeof(float);
     }
-    count_wait(w, ANYONE, since);
+    count_own_wait(w, ANYONE, since);
     return f;
 }

@@ -62,8 +62,8 @@ static void end_on_copy(struct mpi *w)
 static fault mpi_learn(struct link *l, uint64_t lesson)
 {
     struct mpi *w = mpi_of(l);
-    TRY(about_to_write(w, ROW_GRADS, 0, TO_END));
-    TRY(about_to_write(w, ROW_STATS, 0, TO_END));
+    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+    TRY(before_writing(w, ROW_STATS, 0, TO_END));
     if (w->keeps_copy)
         begin_on_copy(w);
     w->writes_at_lesson = w->writes;
@@ -90,8 +90,8 @@ static fault take_answer(struct mpi *w)
     l->verdict = OK;
     TRY(f);
     if (w->keeps_copy) {
-        TRY(about_to_write(w, ROW_GRADS, 0, TO_END));
-        TRY(about_to_write(w, ROW_STATS, 0, TO_END));
+        TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+        TRY(before_writing(w, ROW_STATS, 0, TO_END));
         end_on_copy(w);
     }
     if (is_leader(w)) /* the others' are taken to be as many until they are asked */
@@ -112,9 +112,9 @@ static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uin
 {
     struct mpi *w = mpi_of(l);
     struct update u = {0, lr, t, first, end};
-    TRY(about_to_write(w, ROW_PARAMS, first, end));
-    TRY(about_to_write(w, ROW_SLOT0, first, end));
-    TRY(about_to_write(w, ROW_SLOT1, first, end));
+    TRY(before_writing(w, ROW_PARAMS, first, end));
+    TRY(before_writing(w, ROW_SLOT0, first, end));
+    TRY(before_writing(w, ROW_SLOT1, first, end));
     w->writes++;
     return w->engine->ops->update(w->engine, &u, 1);
 }
@@ -147,7 +147,7 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
     if (!f && n && first < end) {
         f = find_terms(w, terms, n, first, end, from, weights);
         if (!f)
-            f = about_to_write(w, into, first, end);
+            f = before_writing(w, into, first, end);
         if (!f)
             host_blend(row_of(w, into) + first, from, weights, n, end - first);
     }
