@@ -35,6 +35,7 @@ VECHE_API const char *veche_version(void);
 
 VECHE_API const char *veche_fault_text(veche_fault *f);
 VECHE_API bool veche_fault_is_stop(veche_fault *f); /* the run was stopped on request, and saved */
+VECHE_API bool veche_fault_is_told(veche_fault *f); /* another process of the run says what went wrong */
 VECHE_API void veche_fault_free(veche_fault *f);
 
 /* ---- experiments ---- */
@@ -98,6 +99,11 @@ VECHE_API veche_fault *veche_go(veche_run *r);
 VECHE_API void veche_stop(veche_run *r);
 VECHE_API void veche_close(veche_run *r);
 
+/* In the world `mpi` every process starts and trains the same experiment; rank 0 leads: it alone watches, has a folder
+ * and may ask for a summary or parameters. Elsewhere there is one process, and it leads. */
+VECHE_API bool veche_run_leads(const veche_run *r);
+/* How many processes mpirun or srun has started; 1 where neither has. */
+VECHE_API size_t veche_processes(void);
 VECHE_API const char *veche_run_folder(const veche_run *r);
 VECHE_API const char *veche_run_engine(const veche_run *r); /* one line: which engine, threads, memory */
 VECHE_API veche_fault *veche_summary(const veche_run *r, char **json);

@@ -106,12 +106,12 @@ static fault list_needed(struct veche_run *r, struct inventory *v, const bool *n
 /* What a checkpoint of this moment must hold. */
 static fault take_inventory(struct veche_run *r, struct inventory *v)
 {
-    size_t n_rows = r->engine->setup.n_replicas + r->engine->setup.n_spare;
+    size_t n_rows = r->world->ops->n_rows(r->world);
     bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
     if (!needed)
         return OUT_OF_MEMORY;
     for (int row = 0; row < N_ROWS; row++)
-        local_rows_needed(r->world, (enum row)row, needed + (size_t)row * n_rows);
+        r->world->ops->rows_needed(r->world, (enum row)row, needed + (size_t)row * n_rows);
     fault f = list_needed(r, v, needed, n_rows);
     free(needed);
     return f;
@@ -181,7 +181,7 @@ static bool read_agent(struct veche_run *r, size_t i, const char *text)
 static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *n_out)
 {
     struct number numbers[MOST_NUMBERS];
-    uint64_t step = local_steps(r->world);
+    uint64_t step = r->world->ops->steps(r->world);
     double real_s = session_seconds(r);
     size_t n = list_numbers(r, &step, &real_s, numbers), at = 0;
     struct metadata *m = ARENA_NEW(&r->arena, struct metadata, n + r->n_agents + 2);
@@ -241,13 +241,13 @@ fault session_save(struct veche_run *r)
     struct inventory v = {0};
     struct metadata *metadata;
     size_t n;
-    TRY(local_settle(r->world));
+    TRY(r->world->ops->settle(r->world));
     TRY(take_inventory(r, &v));
     for (size_t i = 0; i < v.n_pieces; i++)
-        TRY(r->engine->ops->read(r->engine, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+        TRY(r->world->ops->read(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
     TRY(print_metadata(r, &metadata, &n));
     TRY(run_save(&r->folder, session_rounds(r), v.tensors, v.n_tensors, metadata, n));
-    r->saved = local_steps(r->world);
+    r->saved = r->world->ops->steps(r->world);
     session_tell(r, VECHE_CHECKPOINT, r->folder.path);
     return OK;
 }
@@ -255,7 +255,7 @@ fault session_save(struct veche_run *r)
 /* The network alone, for other programs: of the one agent, or the mean of all. */
 fault session_save_model(struct veche_run *r)
 {
-    size_t n_rows = r->engine->setup.n_replicas + r->engine->setup.n_spare;
+    size_t n_rows = r->world->ops->n_rows(r->world);
     bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
     if (!needed)
         return OUT_OF_MEMORY;
@@ -264,9 +264,9 @@ fault session_save_model(struct veche_run *r)
     fault f = list_needed(r, &v, needed, n_rows);
     free(needed);
     TRY(f);
-    size_t source = r->n_agents > 1 ? local_mean_row(r->stage.n_members) : 0;
+    size_t source = r->n_agents > 1 ? world_model_row(&r->stage) : 0;
     for (size_t i = 0; i < v.n_pieces; i++)
-        TRY(r->engine->ops->read(r->engine, v.pieces[i].row, source, v.pieces[i].floats));
+        TRY(r->world->ops->read(r->world, v.pieces[i].row, source, v.pieces[i].floats));
     for (size_t i = 0; i < v.n_tensors; i++)
         v.tensors[i].name += strlen("agent0.");
     char path[RUN_PATH + 32];
@@ -306,8 +306,8 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
         return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is '%s' and not '%s'", r->folder.path,
                     format ? format : "of no stated format", FORMAT);
     TRY(read_numbers(r, t, &step));
-    TRY(local_replay(r->world, step));
-    if (local_steps(r->world) != step)
+    TRY(r->world->ops->restore(r->world, step));
+    if (r->world->ops->steps(r->world) != step)
         return FAIL(FAULT_CHECKPOINT,
                     "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
                     r->folder.path, (unsigned long long)step);
@@ -315,7 +315,7 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
     for (size_t i = 0; i < v.n_tensors; i++)
         TRY(take_tensor(r, t, &v.tensors[i]));
     for (size_t i = 0; i < v.n_pieces; i++)
-        TRY(r->engine->ops->write(r->engine, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+        TRY(r->world->ops->write(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
     r->saved = step;
     return OK;
 }

@@ -66,13 +66,15 @@ static int print_end(const veche_run *r, bool json)
 /* Trains a run that is open; the signals were blocked before its threads were made. */
 static int train(veche_run *r, struct progress *progress, bool json, struct watchman *watchman)
 {
+    bool leads = veche_run_leads(r);
     watchman_begin(watchman, stop, r);
-    fprintf(stderr, "%s\nrun: %s\n", veche_run_engine(r), veche_run_folder(r));
+    if (leads)
+        fprintf(stderr, "%s\nrun: %s\n", veche_run_engine(r), veche_run_folder(r));
     veche_fault *f = veche_go(r);
     progress_end(progress);
     watchman_end(watchman);
     int failed = 0;
-    if (!f || veche_fault_is_stop(f))
+    if (leads && (!f || veche_fault_is_stop(f)))
         failed = print_end(r, json);
     return cli_fault(f) || failed;
 }

@@ -80,9 +80,9 @@ static fault open_cast(struct cast *g, struct experiment *e, int rounds)
 {
     if (omp_set_num_threads)
         omp_set_num_threads(1);
-    TRY(session_open(e, NULL, &g->run));
-    g->world = g->run->world;
-    g->world->watcher = (struct watcher){g, nothing_more, write_note};
+    TRY(session_open(e, NULL, NULL, &g->run));
+    g->world = (struct local *)g->run->world;
+    g->world->watcher = (struct watcher){.ctx = g, .moment = nothing_more, .note = write_note};
     g->run->stage.rounds = (uint64_t)rounds;
     g->n = g->run->n_agents;
     g->size = g->run->graph->size;

@@ -317,6 +317,13 @@ fault add_deadline(struct actor *a)
     return OK;
 }
 
+void count_wait(struct actor *a, size_t peer, double since_s)
+{
+    double seconds = a->world->now_s - since_s;
+    a->link.counts.waiting_s += seconds;
+    waits_count(&a->world->waits, a->link.self, peer, seconds);
+}
+
 static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct message **out)
 {
     MUST_BE_UP(a);
