@@ -53,8 +53,8 @@ rank_of_job() { # RANK: its process id
 }
 
 ends_well() { # WHAT LIVES
-    holds "$1: the job comes to its end" until_true 120 is_over
-    out=$(cat "$said") err='' code=$(state)
+    until_true 120 is_over
+    out=$(grep -v ^epoch "$said" | tail -n 20) err='' code=$(state)
     holds "$1: it completed" test "$(state)" = COMPLETED
     holds "$1: in life $2" is_in_life "$2"
     holds "$1: and no other" eval "! is_in_life $(($2 + 1))"
