@@ -89,5 +89,7 @@ struct waiting session_waiting(const struct veche_run *r, bool thorough);
 fault session_save(struct veche_run *r);
 fault session_restore(struct veche_run *r);
 fault session_save_model(struct veche_run *r);
+/* regroup.c: from a checkpoint of so many other agents. */
+fault session_take_model(struct veche_run *r, const struct tensors *t, size_t saved_by);
 
 #endif

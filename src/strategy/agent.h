@@ -109,6 +109,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
     bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
+    bool (*skips_rounds)(const struct experiment *e); /* who is late goes on in a later round; NULL: nobody does */
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */

@@ -411,12 +411,14 @@ static void deliver(struct mpi *w, struct message *m)
 
 static bool is_here(struct message *m, double now)
 {
-    int all = 1;
-    if (m->n_bodies)
-        MPI_Testall(m->n_bodies, m->bodies, &all, MPI_STATUSES_IGNORE);
-    if (all)
-        m->n_bodies = 0;
-    return all && m->due_s <= now;
+    while (m->n_bodies) {
+        int came;
+        MPI_Test(&m->bodies[m->n_bodies - 1], &came, MPI_STATUS_IGNORE);
+        if (!came)
+            return false;
+        m->n_bodies--;
+    }
+    return m->due_s <= now;
 }
 
 static void deliver_what_is_here(struct mpi *w)

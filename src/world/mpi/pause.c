@@ -106,6 +106,14 @@ static void hear_state(struct mpi *w, const struct message *m)
 
 /* ---- everyone ---- */
 
+/* All agents go through all rounds, so a round that is due stops everyone at its end. */
+static bool are_in_step(const struct mpi *w)
+{
+    const struct experiment *e = w->stage->experiment;
+    const struct strategy_row *row = strategy_row(e);
+    return !w->stage->asynchronous && !(row->skips_rounds && row->skips_rounds(e));
+}
+
 static bool is_let_go(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
@@ -267,7 +275,7 @@ static fault gather_in_step(struct mpi *w, bool *here)
 static fault lead_pause(struct mpi *w)
 {
     bool here = true;
-    if (!w->stage->asynchronous)
+    if (are_in_step(w))
         TRY(gather_in_step(w, &here));
     if (!here)
         return OK;
@@ -302,7 +310,7 @@ static bool look_is_due(const struct mpi *w)
 static bool leader_stops(struct mpi *w)
 {
     bool stop = has_to_stop(w), due = look_is_due(w);
-    if ((stop || (due && w->stage->asynchronous)) && !w->is_held) {
+    if ((stop || (due && !are_in_step(w))) && !w->is_held) {
         w->is_held = true;
         tell_all(w, MSG_HOLD, 0);
     }
@@ -322,7 +330,7 @@ fault mpi_end_round(struct link *l)
         return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
     if (is_leader(w))
         return leader_stops(w) ? lead_pause(w) : w->watcher.moment(w->watcher.ctx);
-    bool due = !w->stage->asynchronous && w->watcher.is_due && w->watcher.is_due(w->watcher.ctx, k);
+    bool due = are_in_step(w) && w->watcher.is_due && w->watcher.is_due(w->watcher.ctx, k);
     return due || w->is_held || k == w->pause_at ? wait_to_be_let_go(w) : OK;
 }
 
@@ -337,7 +345,7 @@ static bool all_have_ended(const struct mpi *w)
 static bool end_or_look(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
-    return all_have_ended(w) || (w->stage->asynchronous && (has_to_stop(w) || look_is_due(w)));
+    return all_have_ended(w) || (!are_in_step(w) && (has_to_stop(w) || look_is_due(w)));
 }
 
 fault lead_to_the_end(struct mpi *w)
