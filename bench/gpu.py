@@ -7,7 +7,7 @@ A step gathers a batch of bytes, normalises it, and goes forward, backward and t
 it is installed, runs in bf16 with channels last:
 
     eager    one agent after the other, each operation launched by Python: how such studies are mostly done
-    graph    the same, each agent's whole step captured once as a CUDA graph and replayed
+    graph    the same, a step of all agents captured once as one CUDA graph and replayed
 
 Each of PyTorch's figures comes from a process of its own; one that fails is a dash, and its last words follow the table.
 """
@@ -64,28 +64,28 @@ class Agent:
 
         self.step = step
 
-    def capture(self, torch):
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                self.step()
-        torch.cuda.current_stream().wait_stream(side)
-        torch.cuda.synchronize()
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.step()
-        self.step = self.graph.replay
 
-
-def rate(torch, steps, images, seconds):
-    for step in steps:
+def capture(torch, step):
+    """The step as a CUDA graph, after a few to warm up. One graph for all agents: PyTorch 2.11 crashed with one each."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
         step()
+    return graph.replay
+
+
+def rate(torch, step, images, seconds):
+    step()
     torch.cuda.synchronize()
     n, began = 0, time.monotonic()
     while n < 3 or time.monotonic() - began < seconds:
-        for step in steps:
-            step()
+        step()
         torch.cuda.synchronize()
         n += 1
     return images * n / (time.monotonic() - began)
@@ -101,9 +101,13 @@ def measure_torch(args):
                torch.randint(0, 10, (2048,), device="cuda"),
                torch.full((3, 1, 1), 0.45, device="cuda"), torch.full((3, 1, 1), 4.0, device="cuda"))
     all_agents = [Agent(torch, samples, batch, args.precision) for _ in range(agents)]
-    for a in all_agents if way == "graph" else []:
-        a.capture(torch)
-    print(rate(torch, [a.step for a in all_agents], agents * batch, args.seconds), flush=True)
+
+    def step():
+        for a in all_agents:
+            a.step()
+
+    step = capture(torch, step) if way == "graph" else step
+    print(rate(torch, step, agents * batch, args.seconds), flush=True)
 
 
 def has_torch():
@@ -113,8 +117,8 @@ def has_torch():
 
 def bench_torch(args, way, agents, batch, troubles):
     """Images a second, or None."""
-    words = [sys.executable, "-X", "faulthandler", os.path.abspath(__file__), args.veche, "--precision", args.precision,
-             "--seconds", str(args.seconds), "--torch", way, str(agents), str(batch)]
+    words = [sys.executable, os.path.abspath(__file__), args.veche, "--precision", args.precision, "--seconds", str(args.seconds),
+             "--torch", way, str(agents), str(batch)]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["no word"]
