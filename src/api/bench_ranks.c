@@ -1,6 +1,6 @@
 /* bench_ranks.c - `mpirun -n R veche bench allreduce world=mpi`: how long a sum over all ranks really takes.
  *
- *   for every span, 1 KiB, 4 KiB, ... :  so many times over:  every algorithm of ours, the MPI's two, a copy
+ *   for every span, 1 KiB, 4 KiB, ...:  so many times over:  every algorithm of ours, the MPI's two, a copy
  *
  * All ways are tried in turn, so that whatever else the machine does is shared out fairly. Before each all
  * meet at a barrier; the last one to be done ends it. What is told is the median. The copy, of as many floats
@@ -18,7 +18,7 @@
 
 struct ranks_bench {
     int world;
-    int64_t longest_kb, repeats;
+    int64_t shortest_kb, longest_kb, repeats;
 };
 
 static const char *const worlds[] = {"mpi", NULL};
@@ -31,6 +31,13 @@ static const struct field rows[] = {
      .fallback = "mpi",
      .choices = worlds,
      .help = "where the ranks are"},
+    {.name = "shortest_kb",
+     .kind = FIELD_INT,
+     .offset = AT(shortest_kb),
+     .fallback = "1",
+     .min = 1,
+     .max = 4194304,
+     .help = "KiB of the shortest span"},
     {.name = "longest_kb",
      .kind = FIELD_INT,
      .offset = AT(longest_kb),
@@ -71,7 +78,8 @@ static const char *way_name(int way)
 struct trial {
     size_t n_spans, floats[MOST_SPANS];
     size_t repeats[MOST_SPANS], most_repeats;
-    double *seconds; /* owned: [span][way][repeat], of the slowest rank */
+    double *seconds;    /* owned: [span][way][repeat], of the slowest rank */
+    struct block apart; /* owned: as many floats as the longest span, in memory that suits MPI best */
 };
 
 static double *seconds_of(const struct trial *t, size_t span, int way)
@@ -84,8 +92,10 @@ static fault go_that_way(struct agent *a, int way, size_t floats)
     struct term mine = {1, ROW_PARAMS, NULL};
     if (way == COPY)
         return a->link->ops->mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
-    if (way == AT_ONCE)
-        return mpi_sum_at_once(a->link, ROW_PARAMS, 0, floats);
+    if (way == AT_ONCE) {
+        mpi_sum_at_once(a->link, ((struct trial *)a->stage->shared)->apart.bytes, floats);
+        return OK;
+    }
     return group_sum(agent_group(a), collectives[way], ROW_PARAMS, 0, floats);
 }
 
@@ -175,7 +185,7 @@ static fault plan(const struct ranks_bench *s, struct trial *t)
 {
     size_t longest = (size_t)s->longest_kb * 256;
     *t = (struct trial){0};
-    for (size_t floats = 256;; floats *= 4) {
+    for (size_t floats = (size_t)s->shortest_kb * 256;; floats *= 4) {
         size_t i = t->n_spans++;
         t->floats[i] = floats < longest ? floats : longest;
         t->repeats[i] = (size_t)s->repeats * (floats < SMALL_FLOATS ? 10 : 1);
@@ -184,7 +194,7 @@ static fault plan(const struct ranks_bench *s, struct trial *t)
     }
     t->most_repeats = t->repeats[0];
     t->seconds = calloc(t->n_spans * N_WAYS * t->most_repeats, sizeof *t->seconds);
-    return t->seconds ? OK : OUT_OF_MEMORY;
+    return t->seconds ? block_open(longest * sizeof(float), &t->apart) : OUT_OF_MEMORY;
 }
 
 /* Two layers of w x w weights or a little more have all the floats of the longest span. */
@@ -227,6 +237,7 @@ fault bench_ranks(const char *const *settings, size_t n, char **json)
         f = plan(&s, &t);
     if (!f)
         f = play(&t, json);
+    block_close(&t.apart);
     free(t.seconds);
     arena_release(&arena);
     return f;

@@ -160,6 +160,15 @@ static bool all_have_closed(const struct mpi *w)
 /* The longest that a leader waits for the others to say goodbye, and anybody for its last words to go. */
 #define FAREWELL_S 3.0
 
+/* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
+static bool all_is_sent(const struct mpi *w)
+{
+    for (const struct sending *s = w->sendings; s; s = s->next)
+        if (!s->offer)
+            return false;
+    return true;
+}
+
 /* Where somebody does not answer any more the job is ended for all. */
 static void say_goodbye(struct mpi *w)
 {
@@ -169,7 +178,7 @@ static void say_goodbye(struct mpi *w)
     bool done = false;
     while (!done && clock_now_s() < until) {
         progress(w);
-        done = !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+        done = all_is_sent(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed);
         if (!done)
             sched_yield();
     }

@@ -47,12 +47,10 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
     return f;
 }
 
-fault mpi_sum_at_once(struct link *l, enum row row, size_t first, size_t end)
+void mpi_sum_at_once(struct link *l, float *floats, size_t n)
 {
     struct mpi *w = mpi_of(l);
     size_t piece = w->piece_bytes / sizeof(float);
-    TRY(before_writing(w, row, first, end));
-    for (size_t at = first; at < end; at = smaller(at + piece, end))
-        MPI_Allreduce(MPI_IN_PLACE, row_of(w, row) + at, (int)smaller(piece, end - at), MPI_FLOAT, MPI_SUM, w->learners);
-    return OK;
+    for (size_t at = 0; at < n; at = smaller(at + piece, n))
+        MPI_Allreduce(MPI_IN_PLACE, floats + at, (int)smaller(piece, n - at), MPI_FLOAT, MPI_SUM, w->learners);
 }

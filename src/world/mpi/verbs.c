@@ -145,9 +145,9 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
     end = end < size ? end : size;
     fault f = from && weights ? OK : OUT_OF_MEMORY;
     if (!f && n && first < end) {
-        f = find_terms(w, terms, n, first, end, from, weights);
+        f = before_writing(w, into, first, end);
         if (!f)
-            f = before_writing(w, into, first, end);
+            f = find_terms(w, terms, n, first, end, from, weights);
         if (!f)
             host_blend(row_of(w, into) + first, from, weights, n, end - first);
     }
