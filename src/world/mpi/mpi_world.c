@@ -152,7 +152,7 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
 static bool all_have_closed(const struct mpi *w)
 {
     for (size_t i = 1; i < w->n; i++)
-        if (!w->peers[i].has_closed)
+        if (!w->peers[i].has_closed && !w->peers[i].is_gone)
             return false;
     return true;
 }
@@ -181,9 +181,12 @@ void mpi_close(struct mpi *w)
 {
     if (w->lessons.is_open)
         say_goodbye(w);
+    if (w->n_gone)
+        leave_without_farewell();
     lessons_close(w);
     courier_close(w);
-    native_close(w);
+    if (!w->n_gone)
+        native_close(w);
     waits_close(&w->waits);
     waits_close(&w->known);
     fault_drop(w->broken);
@@ -191,6 +194,7 @@ void mpi_close(struct mpi *w)
     free(w->statistics);
     free(w->states);
     free(w->counts);
-    MPI_Comm_free(&w->comm);
+    if (!w->n_gone)
+        MPI_Comm_free(&w->comm);
     free(w);
 }
