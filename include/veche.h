@@ -49,6 +49,8 @@ VECHE_API veche_fault *veche_override(veche_experiment *e, const char *assignmen
 VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);
 /* The network, a line for each layer. Only data sets made from files need to be here. */
 VECHE_API veche_fault *veche_describe_model(const veche_experiment *e, char **text);
+/* The name of the world it is for: "local", "mpi". */
+VECHE_API const char *veche_experiment_world(const veche_experiment *e);
 VECHE_API void veche_experiment_free(veche_experiment *e);
 
 /* ---- runs ---- */
@@ -102,6 +104,11 @@ VECHE_API void veche_close(veche_run *r);
 /* In the world `mpi` every process starts and trains the same experiment; rank 0 leads: it alone watches, has a folder
  * and may ask for a summary or parameters. Elsewhere there is one process, and it leads. */
 VECHE_API bool veche_run_leads(const veche_run *r);
+/* Which rank is where: a line for each machine; empty where there is one process. The caller frees. */
+VECHE_API veche_fault *veche_run_places(const veche_run *r, char **text);
+/* Whether another process of the run on this machine is gone, and which: "rank 2 (process 4711 on node7)". 1: it is, and
+ * this process is the first of those left, who may say so; 2: it is; 0: nobody is known to be. From any thread. */
+VECHE_API int veche_run_lost(const veche_run *r, char *who, size_t n);
 /* How many processes mpirun or srun has started; 1 where neither has. */
 VECHE_API size_t veche_processes(void);
 VECHE_API const char *veche_run_folder(const veche_run *r);

@@ -155,6 +155,11 @@ veche_fault *veche_describe_model(const veche_experiment *e, char **text)
     return experiment_examine(e->parsed, text);
 }
 
+const char *veche_experiment_world(const veche_experiment *e)
+{
+    return e->parsed->world.kind->name;
+}
+
 void veche_experiment_free(veche_experiment *e)
 {
     if (!e)
@@ -346,6 +351,19 @@ void veche_close(veche_run *r)
 bool veche_run_leads(const veche_run *r)
 {
     return r->world->ops->leads(r->world);
+}
+
+veche_fault *veche_run_places(const veche_run *r, char **text)
+{
+    if (r->world->ops->places)
+        return r->world->ops->places(r->world, text);
+    *text = strdup("");
+    return *text ? OK : OUT_OF_MEMORY;
+}
+
+int veche_run_lost(const veche_run *r, char *who, size_t n)
+{
+    return r->world->ops->lost ? r->world->ops->lost(r->world, who, n) : 0;
 }
 
 size_t veche_processes(void)

@@ -37,11 +37,19 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     return add_up(g, all);
 }
 
-static struct cost cost(size_t m, size_t n)
+static void busiest(size_t m, size_t n, double *messages, double *sent)
 {
-    double steps = (double)m - 1, floats = steps * (double)n;
-    return (struct cost){steps, floats, {{steps, floats}}};
+    *messages = (double)m - 1;
+    *sent = *messages * (double)n;
 }
 
-const struct collective collective_all_to_all = {
-    .name = "all-to-all", .help = "everyone sends everything to everyone", .sum = sum, .cost = cost};
+static double seconds(size_t m, size_t n, double alpha, double beta)
+{
+    return ((double)m - 1) * (alpha + (double)n * beta);
+}
+
+const struct collective collective_all_to_all = {.name = "all-to-all",
+                                                 .help = "everyone sends everything to everyone",
+                                                 .sum = sum,
+                                                 .busiest = busiest,
+                                                 .seconds = seconds};

@@ -1,21 +1,34 @@
-/* binary_blocks.c - any number of members as blocks of powers of two (Rabenseifner and Traeff 2004).
+/* binary_blocks.c - any number of members as blocks of powers of two (Rabenseifner 2004).
  *
  *   m = 2^e0 + 2^e1 + ..., e0 > e1 > ...: blocks of ranks, the largest first (13 = 8 + 4 + 1)
  *
- *   within every block   reduce-scatter by recursive halving: a member has a share of n / 2^ek floats
+ *   within every block   reduce-scatter by recursive halving: a member has a share of s_k = n / 2^ek floats
  *   from the smallest    a member cuts its share into those of the 2^(e(k-1) - ek) members of the next
  *   block up             larger block that have the same floats, and gives each its own; they add
  *   from the largest     the same way back: complete shares in place of sums
  *   block down
  *   within every block   all-gather by recursive doubling
  *
- * A member of block k sends 2 ek messages within it, 2^(e(k-1) - ek) up and one down; with its share
- * s = n / 2^ek that is 2 (n - s) floats within it, s up and s down. The largest block by itself needs
- * 2 e0 alpha + 2 (1 - 1/2^e0) n beta, which is what cost() gives; the small ones have fewer steps and do
- * theirs beside it, so there are no steps before and after as in halving_doubling.c, and no more latencies
- * than these. But what the small ones send asks for cards of larger blocks that are busy, in a way that no
- * short formula gives (the test plays it through): up to 2 n beta more where latency counts for more than
- * floats. Where it does not, many small blocks (15 = 8 + 4 + 2 + 1) take longer than folding.
+ * A member of block k sends 2 ek messages within it, 2^(e(k-1) - ek) up and one down; that is 2 (n - s_k)
+ * floats within it, s_k up and s_k down. So that no card is held for a message that cannot come yet, there
+ * are words, messages without a float. A member of a block that is at least four times as large asks for its
+ * share as its last halving begins (where the blocks are neighbours, both are ready at this moment anyway).
+ * And after the shares of all that it serves, a member tells these so: a block in the middle goes on up, and
+ * the largest to doubling, when that comes, all members at once.
+ *
+ * So a block moves as one. Halving l times takes T(l) = l alpha + (1 - 1/2^l) n beta. Of b blocks, block k
+ * has its sums at U_k, has what is complete at D_k, is free to double at G_k and done at E_k:
+ *
+ *   U_(b-1) = T(e(b-1))
+ *   U_k = max(U_(k+1), T(ek - 1) + s_k beta) + s_(k+1) beta + alpha                    if ek = e(k+1) + 1
+ *   U_k = max(U_(k+1), T(ek - 1) + alpha) + s_(k+1) beta + max(alpha, s_k beta)        else, having asked
+ *   D_0 = U_0,   G_0 = U_0 + s_0 beta     shares go down as they come up, but for the last one
+ *   D_k = G_(k-1) + alpha,   G_k = D_k + s_(k+1) beta      below, those who serve one member take turns
+ *   E_k = G_k + ek alpha + (n - s_k) beta                  with s_b = 0
+ *
+ * and the sum takes the largest E_k; with two neighbouring blocks (12 = 8 + 4) that is
+ * 2 e0 alpha + (2 n + s_1 - s_0) beta. The formula is exact but for a block of 16 or more in the middle that
+ * is at least eight times as large as the next (49 to 51 members): its members then hold cards of each other.
  *
  * Every share is complete at one member of the largest block, which tells all: the same bits everywhere.
  */
@@ -69,17 +82,67 @@ static void find_block(const struct group *g, struct whereabouts *at)
         at->below = at->smaller->first + (at->index >> (at->mine->levels - at->smaller->levels));
 }
 
-/* To (up) or from all members of the next larger block that together have the share I have in mine. */
-static fault with_larger(struct group *g, uint64_t tag, const struct whereabouts *at, struct part all,
-                         bool up)
+static bool must_ask(const struct power_block *block, const struct power_block *smaller)
+{
+    return block->levels > smaller->levels + 1;
+}
+
+struct tags {
+    uint64_t halving, ask, up, begin, down, doubling;
+};
+
+/* My share, to all members of the next larger block that together have it, then the word to begin. */
+static fault serve_larger(struct group *g, const struct tags *t, const struct whereabouts *at,
+                          struct part all)
+{
+    size_t d = at->larger->levels - at->mine->levels, end = (at->index + 1) << d;
+    for (size_t i = at->index << d; i < end && must_ask(at->larger, at->mine); i++)
+        TRY(step_hear(g, at->larger->first + i, t->ask));
+    for (size_t i = at->index << d; i < end; i++)
+        TRY(step_give(g, at->larger->first + i, t->up, cube_share(all, at->larger->levels, i)));
+    for (size_t i = at->index << d; i < end; i++)
+        TRY(step_tell(g, at->larger->first + i, t->begin));
+    return OK;
+}
+
+static fault hear_from_larger(struct group *g, const struct tags *t, const struct whereabouts *at,
+                              struct part all)
 {
     size_t d = at->larger->levels - at->mine->levels;
-    for (size_t i = at->index << d; i < (at->index + 1) << d; i++) {
-        struct part share = cube_share(all, at->larger->levels, i);
-        size_t other = at->larger->first + i;
-        TRY(up ? step_give(g, other, tag, share) : step_take(g, other, tag, share));
-    }
+    for (size_t i = at->index << d; i < (at->index + 1) << d; i++)
+        TRY(step_take(g, at->larger->first + i, t->down, cube_share(all, at->larger->levels, i)));
     return OK;
+}
+
+static fault halve(struct group *g, const struct tags *t, const struct whereabouts *at, const struct cube *c,
+                   struct part mine)
+{
+    for (size_t level = c->levels; level-- > 0;) {
+        if (level == 0 && at->smaller && must_ask(at->mine, at->smaller))
+            TRY(step_tell(g, at->below, t->ask));
+        TRY(cube_halve(g, c, t->halving, level, &mine));
+    }
+    return at->smaller ? step_add(g, at->below, t->up, mine) : OK;
+}
+
+/* Up to the larger block and back; the largest turns round at once. */
+static fault meet_larger(struct group *g, const struct tags *t, const struct whereabouts *at, struct part all)
+{
+    if (!at->larger)
+        return OK;
+    if (at->smaller)
+        TRY(step_hear(g, at->below, t->begin));
+    TRY(serve_larger(g, t, at, all));
+    return hear_from_larger(g, t, at, all);
+}
+
+static fault tell_smaller(struct group *g, const struct tags *t, const struct whereabouts *at,
+                          struct part share)
+{
+    if (!at->smaller)
+        return OK;
+    TRY(step_give(g, at->below, t->down, share));
+    return at->larger ? OK : step_hear(g, at->below, t->begin);
 }
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
@@ -88,55 +151,99 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     struct whereabouts at;
     find_block(g, &at);
     struct cube c = {at.mine->levels, at.index, rank_in_block, at.mine};
-    struct part share = cube_share(all, at.mine->levels, at.index);
-    uint64_t halving = group_tag(g), up = group_tag(g), down = group_tag(g), doubling = group_tag(g);
-    TRY(cube_scatter(g, &c, halving, all));
-    if (at.smaller)
-        TRY(step_add(g, at.below, up, share));
-    if (at.larger) {
-        TRY(with_larger(g, up, &at, all, true));
-        TRY(with_larger(g, down, &at, all, false));
-    }
-    if (at.smaller)
-        TRY(step_give(g, at.below, down, share));
-    return cube_gather(g, &c, doubling, all);
+    struct tags t;
+    t.halving = group_tag(g);
+    t.ask = group_tag(g);
+    t.up = group_tag(g);
+    t.begin = group_tag(g);
+    t.down = group_tag(g);
+    t.doubling = group_tag(g);
+    TRY(halve(g, &t, &at, &c, all));
+    TRY(meet_larger(g, &t, &at, all));
+    TRY(tell_smaller(g, &t, &at, cube_share(all, at.mine->levels, at.index)));
+    return cube_gather(g, &c, t.doubling, all);
 }
 
-/* Of the first member of block b, which has the longer half of every half. */
-static struct cost cost_of_block(const struct power_block *blocks, size_t n_blocks, size_t b, size_t n)
+/* ---- what it costs ---- */
+
+/* Of the first member of block b, which has the longer half of every half; what it gives on a level there and
+ * back is together what it had before. */
+static void block_sends(const struct power_block *blocks, size_t n_blocks, size_t b, size_t n,
+                        double *messages, double *sent)
 {
-    size_t levels = blocks[b].levels, share = n, sent = 0, path = 0, messages = 2 * levels;
-    for (size_t l = 0; l < levels; l++) {
-        sent += share; /* what it gives on this level there and back is together what it had before */
-        share -= share / 2;
-        path += share;
-    }
+    size_t levels = blocks[b].levels, share = n, floats = 0, count = 2 * levels;
+    for (size_t l = 0; l < levels; l++, share -= share / 2)
+        floats += share;
     if (b > 0) {
-        messages += (size_t)1 << (blocks[b - 1].levels - levels);
-        sent += share;
+        count += (size_t)2 << (blocks[b - 1].levels - levels); /* shares and words */
+        floats += share;
     }
     if (b + 1 < n_blocks) {
-        messages++;
-        sent += share;
+        count += 1 + must_ask(&blocks[b], &blocks[b + 1]);
+        floats += share;
     }
-    return (struct cost){(double)messages, (double)sent, {{2 * (double)levels, 2 * (double)path}}};
+    *messages = larger_of(*messages, (double)count);
+    *sent = larger_of(*sent, (double)floats);
 }
 
-static struct cost cost(size_t m, size_t n)
+static void busiest(size_t m, size_t n, double *messages, double *sent)
 {
     struct power_block blocks[64];
     size_t n_blocks = blocks_of(m, blocks);
-    struct cost most = cost_of_block(blocks, n_blocks, 0, n);
-    for (size_t b = 1; b < n_blocks; b++) {
-        struct cost c = cost_of_block(blocks, n_blocks, b, n);
-        most.messages = c.messages > most.messages ? c.messages : most.messages;
-        most.floats = c.floats > most.floats ? c.floats : most.floats;
+    *messages = *sent = 0;
+    for (size_t b = 0; b < n_blocks; b++)
+        block_sends(blocks, n_blocks, b, n, messages, sent);
+}
+
+struct clock { /* a network, and the time that floats take on it */
+    double alpha, span;
+};
+
+static double share_s(struct clock c, size_t levels)
+{
+    return c.span / (double)((size_t)1 << levels);
+}
+
+/* T(l) */
+static double halving_s(struct clock c, size_t levels)
+{
+    return (double)levels * c.alpha + c.span - share_s(c, levels);
+}
+
+/* U_0 */
+static double summed_s(struct clock c, const struct power_block *blocks, size_t n_blocks)
+{
+    double up = halving_s(c, blocks[n_blocks - 1].levels);
+    for (size_t k = n_blocks - 1; k-- > 0;) {
+        double share = share_s(c, blocks[k].levels), theirs = share_s(c, blocks[k + 1].levels);
+        double begun = halving_s(c, blocks[k].levels - 1);
+        if (must_ask(&blocks[k], &blocks[k + 1]))
+            up = larger_of(up, begun + c.alpha) + theirs + larger_of(c.alpha, share);
+        else
+            up = larger_of(up, begun + share) + theirs + c.alpha;
     }
-    return most;
+    return up;
+}
+
+static double seconds(size_t m, size_t n, double alpha, double beta)
+{
+    struct clock c = {alpha, (double)n * beta};
+    struct power_block blocks[64];
+    size_t n_blocks = blocks_of(m, blocks);
+    double complete = summed_s(c, blocks, n_blocks), done = 0;
+    for (size_t k = 0; k < n_blocks; k++) {
+        size_t levels = blocks[k].levels;
+        double below = k + 1 < n_blocks ? share_s(c, blocks[k + 1].levels) : 0;
+        double told = n_blocks == 1 ? 0 : k == 0 ? share_s(c, levels) : below;
+        done = larger_of(done, complete + told + halving_s(c, levels)); /* doubling takes as long */
+        complete += told + alpha;
+    }
+    return done;
 }
 
 const struct collective collective_binary_blocks = {.name = "binary-blocks",
                                                     .help =
                                                         "halving and doubling within blocks of powers of two",
                                                     .sum = sum,
-                                                    .cost = cost};
+                                                    .busiest = busiest,
+                                                    .seconds = seconds};

@@ -11,8 +11,10 @@
  * q = ceil(log2 extra) swaps between members that are both late it takes the longer of
  * (q + 2) alpha + (L + 2) n beta and (L + 1)(alpha + n beta).
  *
- * Spans are not cut into pieces: cards send and receive from the first moment of a step to the last, pieces
- * would only add latencies. Long spans go faster by halves of them: halving_doubling.c.
+ * Spans are not cut into pieces. Cards send and receive from the first moment of a step to the last, so that
+ * every step takes n beta of all cards; pieces of z floats could only hide latencies behind that,
+ * alpha + max(L n beta, n beta + (L - 1)(alpha + z beta)) in place of L (alpha + n beta). Where this gains
+ * something, with n beta above alpha, halving_doubling.c gains more: it sends 2 n floats in place of L n.
  */
 #include "collective/steps.h"
 
@@ -37,18 +39,26 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 }
 
 /* The busiest is one that goes on and has a partner: it sends it the result. */
-static struct cost cost(size_t m, size_t n)
+static void busiest(size_t m, size_t n, double *messages, double *sent)
 {
-    size_t levels = log2_floor(m), extra = m - ((size_t)1 << levels), both_late = log2_ceil(extra);
-    double sent = (double)(levels + (extra > 0)), floats = (double)n, steps = (double)levels;
-    if (extra == 0)
-        return (struct cost){sent, sent * floats, {{steps, steps * floats}}};
-    if (both_late == levels)
-        return (struct cost){sent, sent * floats, {{steps + 2, (steps + 2) * floats}}};
-    return (struct cost){sent,
-                         sent * floats,
-                         {{(double)both_late + 2, (steps + 2) * floats}, {steps + 1, (steps + 1) * floats}}};
+    size_t levels = log2_floor(m);
+    *messages = (double)(levels + (m > (size_t)1 << levels));
+    *sent = *messages * (double)n;
 }
 
-const struct collective collective_butterfly = {
-    .name = "butterfly", .help = "recursive doubling: swap and add, log2 m times", .sum = sum, .cost = cost};
+static double seconds(size_t m, size_t n, double alpha, double beta)
+{
+    size_t levels = log2_floor(m), extra = m - ((size_t)1 << levels), both_late = log2_ceil(extra);
+    double steps = (double)levels, span = (double)n * beta;
+    if (extra == 0)
+        return steps * (alpha + span);
+    if (both_late == levels)
+        return (steps + 2) * (alpha + span);
+    return larger_of(((double)both_late + 2) * alpha + (steps + 2) * span, (steps + 1) * (alpha + span));
+}
+
+const struct collective collective_butterfly = {.name = "butterfly",
+                                                .help = "recursive doubling: swap and add, log2 m times",
+                                                .sum = sum,
+                                                .busiest = busiest,
+                                                .seconds = seconds};

@@ -43,14 +43,20 @@ fault group_mean(struct group *g, const struct collective *c, enum row row, size
     return g->n > 1 ? g->link->ops->mix(g->link, row, first, end, &share, 1) : OK;
 }
 
-double cost_seconds(struct cost c, double alpha_s, double beta_s)
+static bool sends_something(size_t members, size_t floats)
 {
-    double first = c.chains[0].latencies * alpha_s + c.chains[0].floats * beta_s;
-    double second = c.chains[1].latencies * alpha_s + c.chains[1].floats * beta_s;
-    return first > second ? first : second;
+    return members > 1 && floats;
 }
 
 struct cost collective_cost(const struct collective *c, size_t members, size_t floats)
 {
-    return members > 1 && floats ? c->cost(members, floats) : (struct cost){.messages = 0};
+    struct cost cost = {.by = c, .members = members, .span = floats};
+    if (sends_something(members, floats))
+        c->busiest(members, floats, &cost.messages, &cost.floats);
+    return cost;
+}
+
+double cost_seconds(struct cost c, double alpha_s, double beta_s)
+{
+    return sends_something(c.members, c.span) ? c.by->seconds(c.members, c.span, alpha_s, beta_s) : 0;
 }

@@ -18,21 +18,20 @@
 
 #include "collective/group.h"
 
-/* What the busiest member sends, and what everyone waits for where all begin together: the longer of two
- * chains of messages, each waiting for the one before or for a card that is busy with it. Which one is longer
- * depends on the network; most algorithms have but one. */
+/* Of one sum. Its seconds are those until the last member is done where all begin together. */
 struct cost {
-    double messages, floats;
-    struct chain {
-        double latencies, floats;
-    } chains[2];
+    double messages, floats; /* that the busiest member sends */
+    const struct collective *by;
+    size_t members, span;
 };
 
 struct collective {
     const char *name, *help;
     /* The floats [first, end) of everybody's row become their sum. */
     fault (*sum)(struct group *g, enum row row, size_t first, size_t end);
-    struct cost (*cost)(size_t members, size_t floats);
+    /* The formulas of its file's head, for two members or more and one float or more. */
+    void (*busiest)(size_t members, size_t floats, double *messages, double *sent);
+    double (*seconds)(size_t members, size_t floats, double alpha_s, double beta_s);
 };
 
 /* In the order of the enum below; names as written after `algorithm:`. */

@@ -30,16 +30,21 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 }
 
 /* The busiest sends all shares twice but for two neighbouring ones, once each. */
-static struct cost cost(size_t m, size_t n)
+static void busiest(size_t m, size_t n, double *messages, double *sent)
 {
-    size_t shorter = n / m, longer = n % m;
-    size_t kept = 2 * shorter + (longer + 1 == m);
-    double steps = 2 * ((double)m - 1);
-    return (struct cost){steps, (double)(2 * n - kept), {{steps, steps * (double)(shorter + (longer > 0))}}};
+    *messages = 2 * ((double)m - 1);
+    *sent = (double)(2 * n - 2 * (n / m) - (n % m + 1 == m));
+}
+
+static double seconds(size_t m, size_t n, double alpha, double beta)
+{
+    size_t longest = n / m + (n % m > 0);
+    return 2 * ((double)m - 1) * (alpha + (double)longest * beta);
 }
 
 const struct collective collective_ring = {.name = "ring",
                                            .help =
                                                "shares go round a ring, once to be summed, once to be told",
                                            .sum = sum,
-                                           .cost = cost};
+                                           .busiest = busiest,
+                                           .seconds = seconds};

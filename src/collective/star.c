@@ -1,45 +1,61 @@
 /* star.c - one member in the middle adds everything up and tells everyone.
  *
- *   everyone -> rank 0:   x = ((x_0 + x_1) + x_2) + ...
- *   rank 0 -> everyone:   x
+ *   for every piece:   everyone -> rank 0:   x = ((x_0 + x_1) + x_2) + ...
+ *                      rank 0 -> everyone:   x
  *
- * The middle sends m - 1 messages of n floats and receives as many, everyone else sends one. Its card is what
- * all wait for: 2 alpha + 2 (m - 1) n beta, for messages wait for the card and not for each other's latency.
- *
- * Spans are not cut into pieces. The card of the middle has no idle moment while it receives, nor while it
- * sends; pieces could only let the two overlap, which the first to send would undo: its pieces lie before
- * everybody else's, so no piece is complete before nearly all have come.
+ * With k pieces (steps.h) the middle sends (m - 1) k messages, n floats to each, and receives as many;
+ * everyone else sends k. Its card is what all wait for. Everybody's first pieces come before anybody's second
+ * one, so that the middle sends a piece while it receives the next: 2 alpha + (m - 1)(n + n / k) beta, where
+ * a span in one piece takes 2 alpha + 2 (m - 1) n beta. Messages wait for the card and not for each other's
+ * latency, so pieces cost none.
  */
 #include "collective/steps.h"
 
-static fault in_the_middle(struct group *g, struct part all)
+static fault in_the_middle(struct group *g, const struct pieces *in, const struct pieces *out)
 {
-    uint64_t in = group_tag(g), out = group_tag(g);
-    for (size_t i = 1; i < g->n; i++)
-        TRY(step_add(g, i, in, all));
-    for (size_t i = 1; i < g->n; i++)
-        TRY(step_give(g, i, out, all));
+    for (size_t p = 0; p < in->n; p++) {
+        for (size_t i = 1; i < g->n; i++)
+            TRY(step_add(g, i, in->tag[p], piece_of(in, p)));
+        for (size_t i = 1; i < g->n; i++)
+            TRY(step_give(g, i, out->tag[p], piece_of(out, p)));
+    }
     return OK;
 }
 
-static fault around_it(struct group *g, struct part all)
+/* After each piece the others get their turn: they send theirs at the same moment, and cards serve messages
+ * in the order in which they were sent. */
+static fault around_it(struct group *g, const struct pieces *in, const struct pieces *out)
 {
-    uint64_t in = group_tag(g), out = group_tag(g);
-    TRY(step_give(g, 0, in, all));
-    return step_take(g, 0, out, all);
+    for (size_t p = 0; p < in->n; p++) {
+        TRY(step_give(g, 0, in->tag[p], piece_of(in, p)));
+        if (p + 1 < in->n)
+            TRY(g->link->ops->sleep(g->link, 0));
+    }
+    for (size_t p = 0; p < out->n; p++)
+        TRY(step_take(g, 0, out->tag[p], piece_of(out, p)));
+    return OK;
 }
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
     struct part all = {row, first, end};
-    return g->rank == 0 ? in_the_middle(g, all) : around_it(g, all);
+    struct pieces in = pieces_of(g, all), out = pieces_of(g, all);
+    return g->rank == 0 ? in_the_middle(g, &in, &out) : around_it(g, &in, &out);
 }
 
-static struct cost cost(size_t m, size_t n)
+static void busiest(size_t m, size_t n, double *messages, double *sent)
 {
-    double others = (double)m - 1;
-    return (struct cost){others, others * (double)n, {{2, 2 * others * (double)n}}};
+    *messages = (double)((m - 1) * piece_count(n));
+    *sent = (double)((m - 1) * n);
 }
 
-const struct collective collective_star = {
-    .name = "star", .help = "one member adds everything up and tells everyone", .sum = sum, .cost = cost};
+static double seconds(size_t m, size_t n, double alpha, double beta)
+{
+    return 2 * alpha + ((double)m - 1) * ((double)n + (double)longest_piece(n)) * beta;
+}
+
+const struct collective collective_star = {.name = "star",
+                                           .help = "one member adds everything up and tells everyone",
+                                           .sum = sum,
+                                           .busiest = busiest,
+                                           .seconds = seconds};

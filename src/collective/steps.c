@@ -29,6 +29,18 @@ fault step_take(struct group *g, size_t from, uint64_t tag, struct part p)
     return step_mix(g, from, tag, p, false);
 }
 
+fault step_tell(struct group *g, size_t to, uint64_t tag)
+{
+    return step_give(g, to, tag, (struct part){ROW_PARAMS, 0, 0});
+}
+
+fault step_hear(struct group *g, size_t from, uint64_t tag)
+{
+    TRY(group_recv(g, from, tag, &g->parcels[from]));
+    g->link->ops->drop(g->link, &g->parcels[from]);
+    return OK;
+}
+
 struct part part_of(struct part whole, size_t i, size_t n)
 {
     size_t size = part_size(whole) / n, longer = part_size(whole) % n;
@@ -56,6 +68,33 @@ size_t log2_ceil(size_t n)
     return n > 1 ? log2_floor(n - 1) + 1 : 0;
 }
 
+/* ---- pieces ---- */
+
+size_t piece_count(size_t floats)
+{
+    size_t n = floats / PIECE_FLOATS;
+    return n < 1 ? 1 : n < MOST_PIECES ? n : MOST_PIECES;
+}
+
+size_t longest_piece(size_t floats)
+{
+    size_t n = piece_count(floats);
+    return (floats + n - 1) / n;
+}
+
+struct pieces pieces_of(struct group *g, struct part whole)
+{
+    struct pieces all = {.whole = whole, .n = piece_count(part_size(whole))};
+    for (size_t i = 0; i < all.n; i++)
+        all.tag[i] = group_tag(g);
+    return all;
+}
+
+struct part piece_of(const struct pieces *all, size_t i)
+{
+    return part_of(all->whole, i, all->n);
+}
+
 /* ---- the tree ---- */
 
 struct seat tree_seat(size_t rank, size_t n)
@@ -78,17 +117,6 @@ struct seat tree_seat(size_t rank, size_t n)
     return at;
 }
 
-fault tree_spread(struct group *g, struct part p)
-{
-    uint64_t tag = group_tag(g);
-    struct seat at = tree_seat(g->rank, g->n);
-    if (g->rank)
-        TRY(step_take(g, at.parent, tag, p));
-    for (size_t i = 0; i < at.n_children; i++)
-        TRY(step_give(g, at.child[i], tag, p));
-    return OK;
-}
-
 /* ---- the cube ---- */
 
 struct part cube_share(struct part whole, size_t levels, size_t index)
@@ -98,15 +126,19 @@ struct part cube_share(struct part whole, size_t levels, size_t index)
     return whole;
 }
 
+fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct part *mine)
+{
+    bool upper = c->index >> level & 1;
+    size_t peer = c->rank(c->ctx, c->index ^ (size_t)1 << level);
+    TRY(step_give(g, peer, tag, half_of(*mine, !upper)));
+    *mine = half_of(*mine, upper);
+    return step_add(g, peer, tag, *mine);
+}
+
 fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
 {
-    for (size_t level = c->levels; level-- > 0;) {
-        bool upper = c->index >> level & 1;
-        size_t peer = c->rank(c->ctx, c->index ^ (size_t)1 << level);
-        TRY(step_give(g, peer, tag, half_of(whole, !upper)));
-        whole = half_of(whole, upper);
-        TRY(step_add(g, peer, tag, whole));
-    }
+    for (size_t level = c->levels; level-- > 0;)
+        TRY(cube_halve(g, c, tag, level, &whole));
     return OK;
 }
 

@@ -20,6 +20,10 @@ fault step_add(struct group *g, size_t from, uint64_t tag, struct part p);
 /* mine = theirs */
 fault step_take(struct group *g, size_t from, uint64_t tag, struct part p);
 
+/* A word, nothing but that it was said. */
+fault step_tell(struct group *g, size_t to, uint64_t tag);
+fault step_hear(struct group *g, size_t from, uint64_t tag);
+
 /* Part i of n, which differ by one float at most, the longer ones first. */
 struct part part_of(struct part whole, size_t i, size_t n);
 /* One half: the lower one is the longer. */
@@ -33,6 +37,30 @@ static inline size_t part_size(struct part p)
 size_t log2_floor(size_t n); /* n >= 1 */
 size_t log2_ceil(size_t n);
 
+static inline double larger_of(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- pieces ---- */
+
+/* A long span that goes through members one after the other goes in pieces: one is on its way on while the
+ * next comes. A piece has 64 KiB at least, for messages of less cost more than they bring, and there are
+ * eight at most: they bring nearly all that any number could, and a world need not keep more of a row that is
+ * written while its pieces are under way. */
+enum { PIECE_FLOATS = 16384, MOST_PIECES = 8 };
+
+struct pieces {
+    struct part whole;
+    size_t n;
+    uint64_t tag[MOST_PIECES];
+};
+
+struct pieces pieces_of(struct group *g, struct part whole);
+struct part piece_of(const struct pieces *all, size_t i);
+size_t piece_count(size_t floats);
+size_t longest_piece(size_t floats);
+
 /* ---- a binomial tree over the ranks 0 .. n - 1, root 0 ---- */
 
 /* Whoever heads a range of ranks gives its upper half, the longer one, to the first of that half, and goes on
@@ -44,8 +72,6 @@ struct seat {
     size_t n_children;
 };
 struct seat tree_seat(size_t rank, size_t n);
-/* Parent to children, from the root's to everyone's. */
-fault tree_spread(struct group *g, struct part p);
 
 /* ---- recursive halving and doubling among 2^levels members ---- */
 
@@ -61,7 +87,8 @@ struct cube {
 /* Of a part that is halved `levels` times: what the member with this index is left with. */
 struct part cube_share(struct part whole, size_t levels, size_t index);
 /* Reduce-scatter, under one tag since every level has another partner: my share becomes the sum over the
- * members; the rest is undefined. */
+ * members; the rest is undefined. One level of it: of the part that I have left, I keep a half. */
+fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct part *mine);
 fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
 /* All-gather: everybody gets everybody's share. */
 fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole);

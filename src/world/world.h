@@ -38,6 +38,13 @@ struct world_ops {
     /* This process leads. */
     bool (*leads)(const struct world *w);
 
+    /* Whether the process of another member on this machine is gone: 1: it is, and this one is the first of those left;
+     * 2: it is; 0. From any thread; NULL: there are no other processes. */
+    int (*lost)(const struct world *w, char *who, size_t n);
+
+    /* Who is where: a line for each machine; the caller frees. NULL: all are here. */
+    fault (*places)(const struct world *w, char **text);
+
     double (*now_s)(const struct world *w);
     uint64_t (*steps)(const struct world *w);
     bool (*is_replaying)(const struct world *w);

@@ -186,6 +186,38 @@ static void a_mean_is_the_sum_divided_by_the_members(void **state)
     }
 }
 
+/* The middle and the root divide theirs while the pieces they have sent are under way. */
+static fault mean_in_pieces(struct agent *a)
+{
+    TRY(group_mean(agent_group(a), collectives[STAR], ROW_PARAMS, 0, TO_END));
+    return group_mean(agent_group(a), collectives[TREE], ROW_PARAMS, 0, TO_END);
+}
+
+static void pieces_under_way_are_those_that_were_sent(void **state)
+{
+    (void)state;
+    for (size_t m = 2; m <= 8; m++) {
+        struct cast g;
+        form(&g, LARGE "network: {latency_ms: 1, bandwidth_mbps: 100}\n", m, mean_in_pieces);
+        float *row = calloc(g.size, sizeof *row);
+        for (size_t i = 0; i < m; i++) {
+            for (size_t j = 0; j < g.size; j++)
+                row[j] = (float)(i * 2 + j % 1000);
+            cast_write(&g, i, row);
+        }
+        cast_play(&g);
+        for (size_t i = 0; i < m; i++) {
+            const float *mine = cast_row(&g, i);
+            for (size_t j = 0; j < g.size; j++)
+                assert_true(fabs(mine[j] - (double)(m - 1) - (double)(j % 1000)) < 1e-3);
+        }
+        assert_int_equal(g.n_notes, 0); /* none were given up for want of rows */
+        must_have_let_go(&g);
+        cast_close(&g);
+        free(row);
+    }
+}
+
 /* ---- broadcast, gather ---- */
 
 static fault broadcast_in_turn(struct agent *a)
@@ -332,6 +364,7 @@ int main(void)
         cmocka_unit_test(short_spans_are_summed_alike_everywhere),
         cmocka_unit_test(a_million_floats_are_summed_alike_everywhere),
         cmocka_unit_test(a_mean_is_the_sum_divided_by_the_members),
+        cmocka_unit_test(pieces_under_way_are_those_that_were_sent),
         cmocka_unit_test(a_broadcast_gives_everyone_the_rows_of_any_root),
         cmocka_unit_test(the_root_of_a_gathering_gets_the_rows_of_all),
         cmocka_unit_test(nobody_leaves_a_barrier_before_everybody_has_come),

@@ -392,6 +392,7 @@ static void deliver(struct mpi *w, struct message *m)
         break;
     case MSG_STOP:
     case MSG_HOLD:
+    case MSG_AT:
     case MSG_PAUSED:
     case MSG_RUN_TO:
     case MSG_PROBE:

@@ -40,7 +40,8 @@ enum kind_of_message {
     MSG_NOTE,   /* kind and text, two strings */
     MSG_ALIVE,
     MSG_STOP,   /* to the leader: somebody asked my process to stop */
-    MSG_HOLD,   /* from the leader: stop at the end of your round and tell me which it is */
+    MSG_HOLD,   /* from the leader: stop at the end of your round, and tell me at once which it will be */
+    MSG_AT,     /* to the leader: that, the tag */
     MSG_PAUSED, /* to the leader: after so many rounds, the tag */
     MSG_RUN_TO, /* from the leader: go on to the end of this round, the tag */
     MSG_PROBE,  /* from the leader: how do you stand? */
@@ -91,8 +92,8 @@ struct peer {
     double heard_s;                           /* when anything came from it, in real time */
     bool has_ended;
     /* for the leader */
-    bool is_paused;
-    uint64_t paused_k;
+    bool is_paused, is_held; /* it has stopped; it has said where it will */
+    uint64_t paused_k, held_k;
     uint64_t probe; /* the last it has answered */
     bool has_closed;
     char host[64];

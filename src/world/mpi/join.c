@@ -17,10 +17,13 @@
 void mpi_library(char *into, size_t n)
 {
     char words[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
+    int length = 0, from = 0;
     MPI_Get_library_version(words, &length);
     words[strcspn(words, "\n,")] = 0;
-    snprintf(into, n, "%s", words);
+    if (sscanf(words, "MPICH Version: %n", &from) == 0 && from) /* followed by its number */
+        snprintf(into, n, "MPICH %.*s", (int)n, words + from);
+    else
+        snprintf(into, n, "%.*s", (int)n, words);
 }
 
 size_t mpi_launched(void)
@@ -31,8 +34,8 @@ size_t mpi_launched(void)
         if (text && atol(text) > 0)
             return (size_t)atol(text);
     }
-    const char *steps = getenv("SLURM_STEP_NUM_TASKS"); /* srun, which has told nothing by the names above */
-    return steps && getenv("PMIX_RANK") && atol(steps) > 0 ? (size_t)atol(steps) : 1;
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"); /* srun, which has told nothing by the names above */
+    return tasks && atol(tasks) > 0 ? (size_t)atol(tasks) : 1;
 }
 
 static void leave(void)
@@ -63,6 +66,17 @@ static void share_cores(struct mpi_seat *seat)
     seat->oversubscribed = n_ranks > n_all;
 }
 
+/* An MPI that does not know its launcher takes every process for a job of its own, and each would train alone. */
+static fault check_launcher(size_t n_ranks)
+{
+    char library[64];
+    if (mpi_launched() <= n_ranks)
+        return OK;
+    mpi_library(library, sizeof library);
+    return FAIL(FAULT_USAGE, "%zu processes were started, but %s takes each for a job of its own; it wants its own mpirun, or "
+                "srun --mpi=%s", mpi_launched(), library, strncmp(library, "Open", 4) == 0 ? "pmix" : "pmi2");
+}
+
 fault mpi_join(struct mpi_seat *out)
 {
     int started, given, rank, n;
@@ -76,6 +90,7 @@ fault mpi_join(struct mpi_seat *out)
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
+    TRY(check_launcher((size_t)n));
     *out = (struct mpi_seat){.rank = (size_t)rank, .n_ranks = (size_t)n};
     share_cores(out);
     return OK;

@@ -1,4 +1,7 @@
 /* look.c - the leader looks at the others' numbers by asking for them; and how the others serve it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/host.h"
@@ -246,6 +249,59 @@ static bool leads(const struct world *world)
     return is_leader(mpi_world_in(world));
 }
 
+static bool is_gone(const struct peer *p)
+{
+    return p->pid && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
+}
+
+/* What was learnt of the others at the start does not change, so any thread may read it. */
+static int lost(const struct world *world, char *who, size_t n)
+{
+    const struct mpi *w = mpi_world_in(world);
+    const char *here = w->peers[w->link.self].host;
+    bool first = true, found = false;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct peer *p = &w->peers[i];
+        if (strcmp(p->host, here) != 0)
+            continue;
+        if (is_gone(p)) {
+            if (!found)
+                snprintf(who, n, "rank %zu (process %lld on %s)", i, (long long)p->pid, p->host);
+            found = true;
+        } else if (i < w->link.self) {
+            first = false;
+        }
+    }
+    return found ? (first ? 1 : 2) : 0;
+}
+
+static bool is_first_of_host(const struct mpi *w, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(w->peers[j].host, w->peers[i].host) == 0)
+            return false;
+    return true;
+}
+
+static fault places(const struct world *world, char **text)
+{
+    const struct mpi *w = mpi_world_in(world);
+    size_t n = 0;
+    FILE *out = open_memstream(text, &n);
+    if (!out)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < w->n; i++) {
+        if (!is_first_of_host(w, i))
+            continue;
+        fprintf(out, "%s:", w->peers[i].host);
+        for (size_t j = i; j < w->n; j++)
+            if (strcmp(w->peers[j].host, w->peers[i].host) == 0)
+                fprintf(out, "%s rank %zu is process %lld", j == i ? "" : ",", j, (long long)w->peers[j].pid);
+        fputc('\n', out);
+    }
+    return fclose(out) == 0 ? OK : OUT_OF_MEMORY;
+}
+
 static double now_s(const struct world *world)
 {
     const struct mpi *w = mpi_world_in(world);
@@ -296,6 +352,8 @@ const struct world_ops mpi_world = {
     .play = play,
     .restore = restore,
     .leads = leads,
+    .lost = lost,
+    .places = places,
     .now_s = now_s,
     .steps = steps,
     .is_replaying = is_replaying,

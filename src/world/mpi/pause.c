@@ -1,7 +1,7 @@
 /* pause.c - all stand still, so that the leader may look at everybody's rows, save them, or end the play.
  *
  *   a round that is due, or a hold --> every agent stops at the end of its round, the leader's too
- *      (after a hold in step: those that are behind are let go to the furthest one's round)
+ *      (after a hold in step all say at once which round that will be, and go on to the furthest one's)
  *   --> the leader asks how all stand, until everyone waits and as many messages were heard as were sent, twice over
  *   --> time stands still --> the moment --> go
  *
@@ -154,6 +154,11 @@ void hear_of_pause(struct mpi *w, struct message *m)
         return;
     case MSG_HOLD:
         w->is_held = true;
+        tell(w, 0, MSG_AT, w->agent->k + !(w->is_paused || w->peers[w->link.self].has_ended), NULL, 0);
+        return;
+    case MSG_AT:
+        w->peers[m->from].is_held = true;
+        w->peers[m->from].held_k = m->head.tag;
         return;
     case MSG_PAUSED:
         w->peers[m->from].is_paused = true;
@@ -238,38 +243,40 @@ fault make_quiet(struct mpi *w)
     }
 }
 
-static bool has_stopped(const struct mpi *w, size_t agent)
+static bool all_are_held(const struct mpi *w, const void *ctx)
 {
-    return w->peers[agent].is_paused || w->peers[agent].has_ended;
+    (void)ctx;
+    for (size_t i = 1; i < w->stage->n_agents; i++)
+        if (!w->peers[i].is_held)
+            return false;
+    return true;
 }
 
 static bool all_have_stopped(const struct mpi *w, const void *ctx)
 {
-    (void)ctx;
-    for (size_t i = 1; i < w->stage->n_agents; i++)
-        if (!has_stopped(w, i))
+    uint64_t k = *(const uint64_t *)ctx;
+    for (size_t i = 1; i < w->stage->n_agents; i++) {
+        const struct peer *p = &w->peers[i];
+        if (!(p->is_paused && p->paused_k == k) && !p->has_ended)
             return false;
+    }
     return true;
 }
 
 /* In step: all at the end of one round. *here: it is the leader's, and they are. */
 static fault gather_in_step(struct mpi *w, bool *here)
 {
-    TRY(wait_for_members(w, all_have_stopped, NULL));
     uint64_t furthest = w->agent->k;
-    for (size_t i = 1; i < w->stage->n_agents; i++)
-        if (w->peers[i].is_paused && w->peers[i].paused_k > furthest)
-            furthest = w->peers[i].paused_k;
-    for (size_t i = 1; i < w->stage->n_agents; i++) {
-        struct peer *p = &w->peers[i];
-        if (p->is_paused && p->paused_k < furthest) {
-            p->is_paused = false;
-            tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
-        }
-    }
+    if (w->is_held)
+        TRY(wait_for_members(w, all_are_held, NULL));
+    for (size_t i = 1; w->is_held && i < w->stage->n_agents; i++)
+        if (w->peers[i].held_k > furthest)
+            furthest = w->peers[i].held_k;
     *here = w->agent->k == furthest;
-    w->pause_at = *here ? NEVER : furthest;
-    return *here ? wait_for_members(w, all_have_stopped, NULL) : OK;
+    for (size_t i = 1; w->is_held && w->pause_at != furthest && i < w->stage->n_agents; i++)
+        tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
+    w->pause_at = furthest;
+    return *here ? wait_for_members(w, all_have_stopped, &furthest) : OK;
 }
 
 static fault lead_pause(struct mpi *w)
@@ -285,7 +292,7 @@ static fault lead_pause(struct mpi *w)
     TRY(w->watcher.moment(w->watcher.ctx));
     w->seen = w->stage->ended / w->stage->n_agents;
     for (size_t i = 0; i < w->n; i++)
-        w->peers[i].is_paused = false;
+        w->peers[i].is_paused = w->peers[i].is_held = false;
     go(w);
     tell_all(w, MSG_GO, 0);
     return OK;
@@ -331,7 +338,8 @@ fault mpi_end_round(struct link *l)
     if (is_leader(w))
         return leader_stops(w) ? lead_pause(w) : w->watcher.moment(w->watcher.ctx);
     bool due = are_in_step(w) && w->watcher.is_due && w->watcher.is_due(w->watcher.ctx, k);
-    return due || w->is_held || k == w->pause_at ? wait_to_be_let_go(w) : OK;
+    bool held = w->is_held && (w->pause_at == NEVER || k >= w->pause_at);
+    return due || held ? wait_to_be_let_go(w) : OK;
 }
 
 static bool all_have_ended(const struct mpi *w)
