@@ -43,7 +43,7 @@ struct crew {
     size_t size;       /* parameters of each */
     struct link_ops ops; /* the agent's: the world's own, but for what a test puts in its place */
     struct watcher watcher; /* a test may put its own functions in, before the play; `ctx` is the crew */
-    char notes[1024];    /* at the leader: a line "agent kind: text" each */
+    char notes[8192];    /* at the leader: a line "agent kind: text" each */
     size_t n_notes, n_moments;
     atomic_bool stop;
     struct strategy_row row; /* of the test's own program, if it has one */

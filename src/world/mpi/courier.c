@@ -487,7 +487,8 @@ void progress(struct mpi *w)
         answer_questions(w);
     if (w->lessons.is_running && w->lessons.job == JOB_EXAM && !is_leader(w) && job_is_over(w))
         serve_exam(w);
-    say_alive(w, clock_now_s());
+    if (!w->is_leaving)
+        say_alive(w, clock_now_s());
 }
 
 /* ---- waiting ---- */

@@ -168,7 +168,7 @@ struct mpi {
     bool is_still;   /* time stands still */
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
-    bool has_begun, is_over, is_closed, has_said_stop;
+    bool has_begun, is_over, is_closed, is_leaving, has_said_stop;
     uint64_t pause_at; /* NEVER, or I stop at the end of this round */
     uint64_t seen;     /* leader, asynchronous: rounds of the group that were looked at */
     uint64_t probe;    /* leader: number of the last question how all stand */

@@ -160,16 +160,28 @@ static bool all_have_closed(const struct mpi *w)
 /* The longest that a leader waits for the others to say goodbye, and anybody for its last words to go. */
 #define FAREWELL_S 3.0
 
-/* Where somebody does not answer any more the job is ended for all. */
+static bool may_leave(const struct mpi *w)
+{
+    return !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+}
+
+/* Nobody leaves before everybody's last words have gone, since whoever has left receives nothing. Where somebody does not
+ * answer any more the job is ended for all. */
 static void say_goodbye(struct mpi *w)
 {
     double until = clock_now_s() + FAREWELL_S;
+    MPI_Request all_leave = MPI_REQUEST_NULL;
+    int done = 0;
     if (is_leader(w))
         tell_all(w, MSG_CLOSE, !w->ended_well);
-    bool done = false;
     while (!done && clock_now_s() < until) {
         progress(w);
-        done = !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+        if (!w->is_leaving && may_leave(w)) {
+            w->is_leaving = true;
+            MPI_Ibarrier(w->comm, &all_leave);
+        }
+        if (w->is_leaving)
+            MPI_Test(&all_leave, &done, MPI_STATUS_IGNORE);
         if (!done)
             sched_yield();
     }
