@@ -299,6 +299,8 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
 
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+/* Between these calls MPI is not ended when the process is. */
+void mpi_is_used(bool used);
 
 /* mpi_world.c */
 fault mpi_play(struct mpi *w);

@@ -38,11 +38,21 @@ size_t mpi_launched(void)
     return tasks && atol(tasks) > 0 ? (size_t)atol(tasks) : 1;
 }
 
+/* MPI belongs to the whole process, and so does this: what of ours is under way in it. */
+static atomic_int under_way;
+
+void mpi_is_used(bool used)
+{
+    atomic_fetch_add(&under_way, used ? 1 : -1);
+}
+
+/* Some MPIs end a job by exit() from the midst of a call, and MPI_Finalize would then wait without end, as it would for ranks
+ * that did not come. */
 static void leave(void)
 {
     int ended;
     MPI_Finalized(&ended);
-    if (!ended)
+    if (!ended && atomic_load(&under_way) == 0)
         MPI_Finalize();
 }
 
@@ -105,19 +115,23 @@ static void host_name(char name[64])
     name[63] = 0;
 }
 
-/* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet. */
+/* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet. After that MPI is of
+ * no more use to this process. */
 static fault wait_together(MPI_Request *request, double patience_s)
 {
     double until = clock_now_s() + patience_s;
     int done = 0;
+    mpi_is_used(true);
     for (;;) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done)
-            return OK;
+            break;
         if (clock_now_s() > until)
             return FAIL(FAULT_TIMEOUT, "not all ranks have come to the start within %g s (network.patience_s)", patience_s);
         nanosleep(&(struct timespec){0, 100000}, NULL);
     }
+    mpi_is_used(false);
+    return OK;
 }
 
 /* What a rank has to say to all: who it is, and a sentence. */

@@ -137,6 +137,7 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
     w->began_s = clock_now_s();
+    mpi_is_used(true);
     MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
     agents[seat->rank].link = &w->link;
     fault f = open_parts(w);
@@ -204,5 +205,6 @@ void mpi_close(struct mpi *w)
     free(w->states);
     free(w->counts);
     MPI_Comm_free(&w->comm);
+    mpi_is_used(false);
     free(w);
 }
