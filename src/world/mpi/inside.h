@@ -150,6 +150,7 @@ struct mpi {
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents */
+    uint64_t *told, n_heads;            /* owned: heads sent to each member; heads that have come */
     uint64_t dissolved;
     char why_dissolved[128];
     uint64_t writes, writes_at_lesson; /* of my parameters */
@@ -157,6 +158,9 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
+    bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
+    size_t asked_whom;
+    row_set asked_for;
     double card_in_s;
     fault broken; /* owned: why every wait ends */
     struct lessons lessons;
@@ -168,7 +172,8 @@ struct mpi {
     bool is_still;   /* time stands still */
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
-    bool has_begun, is_over, is_closed, is_leaving, has_said_stop;
+    bool has_begun, is_over, is_closed, has_said_stop;
+    bool is_leaving; /* I say nothing more */
     uint64_t pause_at; /* NEVER, or I stop at the end of this round */
     uint64_t seen;     /* leader, asynchronous: rounds of the group that were looked at */
     uint64_t probe;    /* leader: number of the last question how all stand */
@@ -214,6 +219,8 @@ fault courier_open(struct mpi *w);
 void courier_close(struct mpi *w);
 /* Everything that has come is delivered, everything that can go goes. */
 void progress(struct mpi *w);
+/* Of so many heads that were sent to me all have come, and all their bodies. */
+bool all_is_here(struct mpi *w, uint64_t n_heads);
 /* A message whose bytes are copied; `tag` is whatever the kind needs. */
 void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
 /* The same, where the bytes are rows, one after the other. */
@@ -268,7 +275,8 @@ bool job_is_over(struct mpi *w);
 void rest_beside_job(struct mpi *w);
 
 /* ask.c */
-bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is let go */
+bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
+void hear_answer(struct mpi *w, struct message *m);
 fault mpi_average(struct link *l, size_t peer, row_set rows);
 fault mpi_adopt(struct link *l, size_t peer, uint64_t *round);
 bool mpi_take_round(struct link *l);

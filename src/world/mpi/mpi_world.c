@@ -166,23 +166,26 @@ static bool may_leave(const struct mpi *w)
     return !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
 }
 
-/* Nobody leaves before everybody's last words have gone, since whoever has left receives nothing. Where somebody does not
- * answer any more the job is ended for all. */
+/* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
+ * for its own. Where somebody does not answer any more the job is ended for all. */
 static void say_goodbye(struct mpi *w)
 {
     double until = clock_now_s() + FAREWELL_S;
-    MPI_Request all_leave = MPI_REQUEST_NULL;
-    int done = 0;
+    MPI_Request counting = MPI_REQUEST_NULL;
+    uint64_t for_me = 0;
+    int is_counted = 0;
+    bool done = false;
     if (is_leader(w))
         tell_all(w, MSG_CLOSE, !w->ended_well);
     while (!done && clock_now_s() < until) {
         progress(w);
         if (!w->is_leaving && may_leave(w)) {
             w->is_leaving = true;
-            MPI_Ibarrier(w->comm, &all_leave);
+            MPI_Ireduce_scatter_block(w->told, &for_me, 1, MPI_UINT64_T, MPI_SUM, w->comm, &counting);
         }
         if (w->is_leaving)
-            MPI_Test(&all_leave, &done, MPI_STATUS_IGNORE);
+            MPI_Test(&counting, &is_counted, MPI_STATUS_IGNORE);
+        done = is_counted && all_is_here(w, for_me);
         if (!done)
             sched_yield();
     }
