@@ -183,6 +183,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
         w->sent++;
         w->peers[to].sent++;
     }
+    w->told[to]++;
     put_on_the_way(w, s, s->copy, n, to, TAG_HEAD);
 }
 
@@ -190,7 +191,9 @@ void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
 {
     struct stretch stretches[MOST_BODIES];
     const unsigned char *at = bytes;
-    int n_bodies = w->peers[to].is_gone ? 0 : cut(w, &h, stretches);
+    if (w->is_leaving || w->peers[to].is_gone)
+        return;
+    int n_bodies = cut(w, &h, stretches);
     send_head(w, to, &h, bytes ? bytes : (const void *)&h);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, stretches[i].n_bytes);
@@ -220,7 +223,9 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
 {
     struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span)};
     struct stretch stretches[MOST_BODIES];
-    int n_bodies = w->peers[to].is_gone ? 0 : cut(w, &h, stretches);
+    if (w->is_leaving || w->peers[to].is_gone)
+        return;
+    int n_bodies = cut(w, &h, stretches);
     send_head(w, to, &h, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, 0);
@@ -306,6 +311,7 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
         out_of_memory(w);
         return;
     }
+    w->n_heads++;
     m->from = from;
     m->head = h;
     struct stretch stretches[MOST_BODIES];
@@ -386,8 +392,7 @@ static void deliver(struct mpi *w, struct message *m)
     case MSG_AVERAGE:
     case MSG_ADOPT:
     case MSG_ROUND:
-        message_drop(w, w->answer); /* one that came too late */
-        w->answer = m;
+        hear_answer(w, m);
         return;
     case MSG_DISSOLVE:
         w->link.counts.received++;
@@ -427,7 +432,7 @@ static void deliver(struct mpi *w, struct message *m)
     message_drop(w, m);
 }
 
-static bool is_here(struct message *m, double now)
+static bool is_whole(struct message *m)
 {
     while (m->n_bodies) {
         int came;
@@ -436,7 +441,16 @@ static bool is_here(struct message *m, double now)
             return false;
         m->n_bodies--;
     }
-    return m->due_s <= now;
+    return true;
+}
+
+bool all_is_here(struct mpi *w, uint64_t n_heads)
+{
+    for (size_t i = 0; i < w->n; i++)
+        for (struct message *m = w->peers[i].arriving; m; m = m->next)
+            if (!is_whole(m))
+                return false;
+    return w->n_heads == n_heads;
 }
 
 static void deliver_what_is_here(struct mpi *w)
@@ -447,7 +461,7 @@ static void deliver_what_is_here(struct mpi *w)
             struct message *m = p->arriving;
             if (m->due_s > now)
                 now = clock_now_s();
-            if (!is_here(m, now))
+            if (!is_whole(m) || m->due_s > now)
                 break;
             p->arriving = m->next;
             if (!p->arriving)
@@ -620,7 +634,8 @@ fault courier_open(struct mpi *w)
     w->piece_bytes = (size_t)1 << 30;
     w->slots = calloc(N_SLOTS, sizeof *w->slots);
     w->peers = calloc(w->n, sizeof *w->peers);
-    if (!w->slots || !w->peers)
+    w->told = calloc(w->n, sizeof *w->told);
+    if (!w->slots || !w->peers || !w->told)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < w->n; i++) {
         w->peers[i].arriving_end = &w->peers[i].arriving;
@@ -672,4 +687,5 @@ void courier_close(struct mpi *w)
         }
     free(w->slots);
     free(w->peers);
+    free(w->told);
 }

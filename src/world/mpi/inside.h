@@ -157,6 +157,7 @@ struct mpi {
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
     size_t n_gone;
     double looked_s; /* for those that are gone */
+    uint64_t *told, n_heads; /* owned: heads sent to each member; heads that have come */
     uint64_t dissolved;
     char why_dissolved[128];
     uint64_t writes, writes_at_lesson; /* of my parameters */
@@ -164,6 +165,9 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
+    bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
+    size_t asked_whom;
+    row_set asked_for;
     double card_in_s;
     fault broken; /* owned: why every wait ends */
     struct lessons lessons;
@@ -176,6 +180,7 @@ struct mpi {
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
     bool has_begun, is_over, is_closed, has_said_stop;
+    bool is_leaving; /* I say nothing more */
     uint64_t pause_at; /* NEVER, or I stop at the end of this round */
     uint64_t seen;     /* leader, asynchronous: rounds of the group that were looked at */
     uint64_t probe;    /* leader: number of the last question how all stand */
@@ -221,6 +226,8 @@ fault courier_open(struct mpi *w);
 void courier_close(struct mpi *w);
 /* Everything that has come is delivered, everything that can go goes. */
 void progress(struct mpi *w);
+/* Of so many heads that were sent to me all have come, and all their bodies. */
+bool all_is_here(struct mpi *w, uint64_t n_heads);
 /* A message whose bytes are copied; `tag` is whatever the kind needs. */
 void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
 /* The same, where the bytes are rows, one after the other. */
@@ -276,7 +283,8 @@ bool job_is_over(struct mpi *w);
 void rest_beside_job(struct mpi *w);
 
 /* ask.c */
-bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is let go */
+bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
+void hear_answer(struct mpi *w, struct message *m);
 fault mpi_average(struct link *l, size_t peer, row_set rows);
 fault mpi_adopt(struct link *l, size_t peer, uint64_t *round);
 bool mpi_take_round(struct link *l);
@@ -309,10 +317,11 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
 /* gone.c */
 void member_is_gone(struct mpi *w, size_t member);
 void look_who_is_gone(struct mpi *w, double now);
-void leave_without_farewell(void);
 
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+/* Between these calls MPI is not ended when the process is. */
+void mpi_is_used(bool used);
 
 /* mpi_world.c */
 fault mpi_play(struct mpi *w);

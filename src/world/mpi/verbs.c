@@ -105,7 +105,11 @@ static fault mpi_await(struct link *l, size_t first)
     if (first && !w->keeps_copy)
         return gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
     TRY(wait_for_members(w, lesson_is_over, NULL));
-    return first == 0 ? take_answer(w) : OK;
+    if (first == 0)
+        return take_answer(w);
+    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+    copy_row(w, ROW_GRADS, 1, 0);
+    return OK;
 }
 
 static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
