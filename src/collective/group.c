@@ -168,6 +168,40 @@ bool group_is_incomplete(const struct group *g)
     return false;
 }
 
+static bool is_member(const struct group *g, size_t agent)
+{
+    size_t i = 0;
+    while (i < g->n && g->members[i] != agent)
+        i++;
+    return i < g->n;
+}
+
+static bool has_ended(const struct group *g, size_t agent)
+{
+    const struct link_ops *ops = g->link->ops;
+    return agent != g->link->self && ops->has_ended(g->link, agent) && ops->can_reach(g->link, agent) &&
+           !holds(set_of(g, SILENT), agent);
+}
+
+bool group_is_a_part(const struct group *g)
+{
+    for (size_t i = 0; g->n < g->n_all && i < g->n_all; i++)
+        if ((could_come(g, i) || has_ended(g, i)) && !is_member(g, i))
+            return true;
+    return false;
+}
+
+bool group_finds_ended(const struct group *g, size_t *agent)
+{
+    size_t found = g->n_all;
+    for (size_t i = g->n_all; i-- > 0;)
+        if (has_ended(g, i) && (found == g->n_all || is_member(g, i) || !is_member(g, found)))
+            found = i;
+    if (found < g->n_all)
+        *agent = found;
+    return found < g->n_all;
+}
+
 void group_abandon(struct group *g, const char *why)
 {
     g->link->ops->dissolve(g->link, first_tag(GENERATION_ALONE), why);

@@ -64,7 +64,7 @@ void mpi_dissolve(struct link *l, uint64_t below, const char *why)
     if (below)
         hear_of_dissolution(w, below, text);
     for (size_t to = 0; to < w->n; to++)
-        if (to != l->self) {
+        if (to != l->self && !w->peers[to].is_gone) {
             l->counts.messages++;
             l->counts.bytes += strlen(text) + 1;
             tell(w, to, MSG_DISSOLVE, below, text, strlen(text) + 1);
@@ -76,9 +76,16 @@ uint64_t mpi_dissolved(const struct link *l)
     return mpi_in(l)->dissolved;
 }
 
+static fault must_be_there(const struct mpi *w, size_t peer)
+{
+    char name[128];
+    return w->peers[peer].is_gone ? FAIL(FAULT_PEER, "%s is gone", member_called(w, peer, name)) : OK;
+}
+
 fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 {
     struct mpi *w = mpi_of(l);
+    TRY(must_be_there(w, to));
     l->counts.messages++;
     l->counts.bytes += span_bytes(w, span);
     tell_rows(w, to, MSG_ROWS, tag, span);
@@ -89,6 +96,7 @@ fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 fault mpi_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
 {
     struct mpi *w = mpi_of(l);
+    TRY(must_be_there(w, to));
     l->counts.messages++;
     l->counts.bytes += n;
     tell(w, to, MSG_BYTES, tag, bytes, n);
@@ -108,13 +116,24 @@ static bool fits(const struct message *m, const struct wanted *x)
     return m->head.tag == x->tag && (m->from == x->from || x->from == ANYONE);
 }
 
+/* Nothing more will come: what its program had sent was delivered before the word that it has ended. */
+static bool has_said_all(const struct mpi *w, size_t whom)
+{
+    if (whom != ANYONE)
+        return w->peers[whom].has_ended;
+    for (size_t i = 0; i < w->n; i++)
+        if (i != w->link.self && !w->peers[i].has_ended)
+            return false;
+    return true;
+}
+
 static bool has_come(const struct mpi *w, const void *ctx)
 {
     const struct wanted *x = ctx;
     for (const struct message *m = w->mail; m; m = m->next)
         if (fits(m, x))
             return true;
-    return is_dissolved(w, x->tag);
+    return is_dissolved(w, x->tag) || has_said_all(w, x->from);
 }
 
 static struct message *take_mail(struct mpi *w, const struct wanted *x)
@@ -144,7 +163,7 @@ static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
     *out = f || is_dissolved(w, x.tag) ? NULL : take_mail(w, &x);
     count_own_wait(w, *out ? (*out)->from : x.from, since);
     if (!f && !*out)
-        return FAIL(FAULT_PEER, "%s", w->why_dissolved);
+        return FAIL(FAULT_PEER, "%s", is_dissolved(w, x.tag) ? w->why_dissolved : "it has come to its end");
     return f;
 }
 
