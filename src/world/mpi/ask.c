@@ -6,7 +6,8 @@
  *   a: sends x_a -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
  *   a: x_a becomes (x_a + x_b) / 2;  where others have moved x_a since it was sent, by (x_b - x_a as sent) / 2
  *
- * so nobody has to be locked and nobody waits for somebody who waits.
+ * so nobody has to be locked and nobody waits for somebody who waits. Where two have asked each other, and neither question
+ * was answered before the other was sent, each question is the answer to the other: both move halfway, once.
  */
 #include <string.h>
 
@@ -24,7 +25,33 @@ static bool any_is_being_sent(const struct mpi *w, row_set rows)
     return false;
 }
 
+static bool is_answered(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return w->answer && (w->answer->head.tag & low_24) == w->question;
+}
+
 /* ---- answering ---- */
+
+static bool have_crossed(const struct mpi *w, const struct message *m)
+{
+    return w->has_asked && !is_answered(w, NULL) && m->from == w->asked_whom && m->head.rows == w->asked_for;
+}
+
+static void take_for_answer(struct mpi *w, struct message *m)
+{
+    m->head.tag = w->question;
+    hear_answer(w, m);
+}
+
+/* One that comes too late answers nothing. */
+void hear_answer(struct mpi *w, struct message *m)
+{
+    bool in_vain = (m->head.tag & low_24) != w->question;
+    message_drop(w, in_vain ? m : w->answer);
+    if (!in_vain)
+        w->answer = m;
+}
 
 /* x becomes the mean; what x was takes the place of y. The lower member's comes first, so both get the same bits. */
 static void average_and_swap(float *x, float *y, size_t n, bool x_first)
@@ -38,7 +65,9 @@ static void average_and_swap(float *x, float *y, size_t n, bool x_first)
 
 static bool try_to_average(struct mpi *w, struct message *m)
 {
-    if ((w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy) || any_is_being_sent(w, m->head.rows))
+    bool is_meeting = w->has_asked && is_answered(w, NULL); /* and I have yet to move */
+    bool is_learning = w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy;
+    if (is_meeting || is_learning || any_is_being_sent(w, m->head.rows))
         return false;
     for (int row = 0; row < N_ROWS; row++)
         if (m->head.rows & 1u << row && floats_of(w, (enum row)row))
@@ -87,6 +116,10 @@ static struct rounds count_rounds(struct mpi *w, size_t who, uint64_t k)
 bool try_to_answer(struct mpi *w, struct message *m)
 {
     bool done = true;
+    if (m->head.kind == MSG_ASK_AVERAGE && have_crossed(w, m)) {
+        take_for_answer(w, m);
+        return true;
+    }
     if (m->head.kind == MSG_ASK_AVERAGE)
         done = try_to_average(w, m);
     else if (m->head.kind == MSG_ASK_ADOPT)
@@ -104,21 +137,18 @@ bool try_to_answer(struct mpi *w, struct message *m)
 
 /* ---- asking ---- */
 
-static bool is_answered(const struct mpi *w, const void *ctx)
-{
-    (void)ctx;
-    return w->answer && (w->answer->head.tag & low_24) == w->question;
-}
-
-static fault wait_for_answer(struct mpi *w, size_t peer, struct message **out)
+static fault wait_for_answer(struct mpi *w, size_t peer)
 {
     double since = world_now_s(w);
     fault f = wait_until(w, is_answered, NULL, peer);
     count_own_wait(w, peer, since);
-    *out = f ? NULL : w->answer;
-    if (!f)
-        w->answer = NULL;
     return f;
+}
+
+static void drop_answer(struct mpi *w)
+{
+    message_drop(w, w->answer);
+    w->answer = NULL;
 }
 
 static void next_question(struct mpi *w)
@@ -156,10 +186,20 @@ static void meet_halfway(struct mpi *w, const struct message *theirs, const stru
     w->writes++;
 }
 
+static fault move_halfway(struct mpi *w, size_t peer, const struct message *mine, uint64_t writes)
+{
+    TRY(wait_for_answer(w, peer));
+    w->link.counts.received++;
+    for (int row = 0; row < N_ROWS; row++)
+        if (mine->head.rows & 1u << row)
+            TRY(before_writing(w, (enum row)row, 0, TO_END));
+    meet_halfway(w, w->answer, mine, w->writes == writes);
+    drop_answer(w);
+    return OK;
+}
+
 static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
 {
-    uint64_t writes = w->writes;
-    struct message *theirs;
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
     mine->head.n_bytes = span_bytes(w, whole(rows));
@@ -168,14 +208,12 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
     w->link.counts.messages++;
     w->link.counts.bytes += mine->head.n_bytes;
     tell_with_head(w, peer, mine->head, mine->bytes);
-    TRY(wait_for_answer(w, peer, &theirs));
-    w->link.counts.received++;
-    for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row)
-            TRY(before_writing(w, (enum row)row, 0, TO_END));
-    meet_halfway(w, theirs, mine, w->writes == writes);
-    message_drop(w, theirs);
-    return OK;
+    w->has_asked = true;
+    w->asked_whom = peer;
+    w->asked_for = rows;
+    fault f = move_halfway(w, peer, mine, w->writes);
+    w->has_asked = false;
+    return f;
 }
 
 fault mpi_average(struct link *l, size_t peer, row_set rows)
@@ -192,10 +230,10 @@ fault mpi_average(struct link *l, size_t peer, row_set rows)
 fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     struct mpi *w = mpi_of(l);
-    struct message *m;
     next_question(w);
     tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
-    TRY(wait_for_answer(w, peer, &m));
+    TRY(wait_for_answer(w, peer));
+    const struct message *m = w->answer;
     l->counts.received++;
     fault f = OK;
     for (int row = 0; !f && row < N_ROWS; row++) {
@@ -208,19 +246,18 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
     w->writes++;
     if (round)
         *round = m->head.tag >> 24;
-    message_drop(w, m);
+    drop_answer(w);
     return f;
 }
 
 static fault ask_for_round(struct mpi *w, struct rounds *out)
 {
-    struct message *m;
     uint64_t k = w->agent->k;
     next_question(w);
     tell(w, 0, MSG_ASK_ROUND, w->question, &k, sizeof k);
-    TRY(wait_for_answer(w, 0, &m));
-    memcpy(out, m->bytes, sizeof *out);
-    message_drop(w, m);
+    TRY(wait_for_answer(w, 0));
+    memcpy(out, w->answer->bytes, sizeof *out);
+    drop_answer(w);
     return OK;
 }
 

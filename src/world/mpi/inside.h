@@ -7,6 +7,7 @@
  *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
  *   pause.c     all stand still, so that the leader may look
  *   look.c      the leader's looks, and how the others serve them
+ *   gone.c      a member whose process is gone
  *   native.c    the MPI's own collectives
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
@@ -36,6 +37,7 @@ enum kind_of_message {
     MSG_ROUND,
     LAST_OF_AGENTS = MSG_ROUND,
     MSG_ENDED,  /* the sender's program */
+    MSG_GONE,   /* the member that is the tag */
     MSG_FAILED, /* the sender's program, with the kind of the fault as tag and its sentence */
     MSG_NOTE,   /* kind and text, two strings */
     MSG_ALIVE,
@@ -83,6 +85,7 @@ struct sending {
     MPI_Request request;
     unsigned char *copy; /* owned, or NULL: it is read from a row */
     size_t room;
+    size_t to;
     enum row row; /* floats [first, end) of it may not be written before it is gone */
     size_t first, end;
 };
@@ -90,7 +93,8 @@ struct sending {
 struct peer {
     struct message *arriving, **arriving_end; /* in the order in which they were sent */
     double heard_s;                           /* when anything came from it, in real time */
-    bool has_ended;
+    bool has_ended, is_gone;
+    uint64_t sent, heard; /* messages of agents to it and from it */
     /* for the leader */
     bool is_paused, is_held; /* it has stopped; it has said where it will */
     uint64_t paused_k, held_k;
@@ -104,6 +108,7 @@ struct state { /* how a member stands, for the leader */
     uint64_t probe;
     uint64_t is_busy; /* it computes, and will go on by itself */
     uint64_t sent, heard;
+    uint64_t n_gone; /* members it knows to be gone */
     struct account account;
 };
 
@@ -149,7 +154,10 @@ struct mpi {
     size_t piece_bytes; /* the most that MPI gets in one piece */
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
-    uint64_t sent, heard;               /* messages of agents */
+    uint64_t sent, heard;               /* messages of agents, to and from those that live */
+    size_t n_gone;
+    double looked_s; /* for those that are gone */
+    uint64_t *told, n_heads; /* owned: heads sent to each member; heads that have come */
     uint64_t dissolved;
     char why_dissolved[128];
     uint64_t writes, writes_at_lesson; /* of my parameters */
@@ -157,6 +165,9 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
+    bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
+    size_t asked_whom;
+    row_set asked_for;
     double card_in_s;
     fault broken; /* owned: why every wait ends */
     struct lessons lessons;
@@ -169,6 +180,7 @@ struct mpi {
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
     bool has_begun, is_over, is_closed, has_said_stop;
+    bool is_leaving; /* I say nothing more */
     uint64_t pause_at; /* NEVER, or I stop at the end of this round */
     uint64_t seen;     /* leader, asynchronous: rounds of the group that were looked at */
     uint64_t probe;    /* leader: number of the last question how all stand */
@@ -214,6 +226,8 @@ fault courier_open(struct mpi *w);
 void courier_close(struct mpi *w);
 /* Everything that has come is delivered, everything that can go goes. */
 void progress(struct mpi *w);
+/* Of so many heads that were sent to me all have come, and all their bodies. */
+bool all_is_here(struct mpi *w, uint64_t n_heads);
 /* A message whose bytes are copied; `tag` is whatever the kind needs. */
 void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
 /* The same, where the bytes are rows, one after the other. */
@@ -262,13 +276,15 @@ fault lessons_open(struct mpi *w);
 void lessons_close(struct mpi *w);
 void lesson_begin(struct mpi *w, uint64_t number);
 void exam_begin(struct mpi *w, const struct exam *exam);
+bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
 /* Sleeps for a moment, or until something was computed. */
 void rest_beside_job(struct mpi *w);
 
 /* ask.c */
-bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is let go */
+bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
+void hear_answer(struct mpi *w, struct message *m);
 fault mpi_average(struct link *l, size_t peer, row_set rows);
 fault mpi_adopt(struct link *l, size_t peer, uint64_t *round);
 bool mpi_take_round(struct link *l);
@@ -276,6 +292,7 @@ bool mpi_take_round(struct link *l);
 /* pause.c */
 fault mpi_end_round(struct link *l);
 void hear_of_pause(struct mpi *w, struct message *m);
+void somebody_is_gone(struct mpi *w); /* nobody is in step any more */
 /* The leader asks how all stand, until all stand still. */
 fault make_quiet(struct mpi *w);
 fault ask_all(struct mpi *w); /* once */
@@ -297,8 +314,14 @@ fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
 
+/* gone.c */
+void member_is_gone(struct mpi *w, size_t member);
+void look_who_is_gone(struct mpi *w, double now);
+
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+/* Between these calls MPI is not ended when the process is. */
+void mpi_is_used(bool used);
 
 /* mpi_world.c */
 fault mpi_play(struct mpi *w);

@@ -137,6 +137,7 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
     w->began_s = clock_now_s();
+    mpi_is_used(true);
     MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
     agents[seat->rank].link = &w->link;
     fault f = open_parts(w);
@@ -152,7 +153,7 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
 static bool all_have_closed(const struct mpi *w)
 {
     for (size_t i = 1; i < w->n; i++)
-        if (!w->peers[i].has_closed)
+        if (!w->peers[i].has_closed && !w->peers[i].is_gone)
             return false;
     return true;
 }
@@ -160,16 +161,35 @@ static bool all_have_closed(const struct mpi *w)
 /* The longest that a leader waits for the others to say goodbye, and anybody for its last words to go. */
 #define FAREWELL_S 3.0
 
-/* Where somebody does not answer any more the job is ended for all. */
+static bool may_leave(const struct mpi *w)
+{
+    return !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+}
+
+/* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
+ * for its own. Where somebody does not answer any more the job is ended for all. */
 static void say_goodbye(struct mpi *w)
 {
     double until = clock_now_s() + FAREWELL_S;
+    MPI_Request counting = MPI_REQUEST_NULL;
+    uint64_t for_me = 0;
+    int is_counted = 0;
+    bool done = false;
     if (is_leader(w))
         tell_all(w, MSG_CLOSE, !w->ended_well);
-    bool done = false;
     while (!done && clock_now_s() < until) {
         progress(w);
-        done = !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+        if (w->n_gone) { /* together with one that is gone nothing can be counted */
+            done = may_leave(w);
+            continue;
+        }
+        if (!w->is_leaving && may_leave(w)) {
+            w->is_leaving = true;
+            MPI_Ireduce_scatter_block(w->told, &for_me, 1, MPI_UINT64_T, MPI_SUM, w->comm, &counting);
+        }
+        if (w->is_leaving)
+            MPI_Test(&counting, &is_counted, MPI_STATUS_IGNORE);
+        done = is_counted && all_is_here(w, for_me);
         if (!done)
             sched_yield();
     }
@@ -183,7 +203,8 @@ void mpi_close(struct mpi *w)
         say_goodbye(w);
     lessons_close(w);
     courier_close(w);
-    native_close(w);
+    if (!w->n_gone)
+        native_close(w);
     waits_close(&w->waits);
     waits_close(&w->known);
     fault_drop(w->broken);
@@ -191,6 +212,9 @@ void mpi_close(struct mpi *w)
     free(w->statistics);
     free(w->states);
     free(w->counts);
-    MPI_Comm_free(&w->comm);
+    if (!w->n_gone) { /* else MPI is never ended, since that waits for all */
+        MPI_Comm_free(&w->comm);
+        mpi_is_used(false);
+    }
     free(w);
 }

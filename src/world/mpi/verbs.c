@@ -105,7 +105,11 @@ static fault mpi_await(struct link *l, size_t first)
     if (first && !w->keeps_copy)
         return gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
     TRY(wait_for_members(w, lesson_is_over, NULL));
-    return first == 0 ? take_answer(w) : OK;
+    if (first == 0)
+        return take_answer(w);
+    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+    copy_row(w, ROW_GRADS, 1, 0);
+    return OK;
 }
 
 static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
@@ -163,14 +167,13 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
 
 static bool mpi_can_reach(const struct link *l, size_t peer)
 {
-    (void)l, (void)peer;
-    return true; /* plain MPI ends the job when somebody is gone */
+    return !mpi_in(l)->peers[peer].is_gone;
 }
 
 static bool mpi_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
-    (void)l, (void)peer, (void)k;
-    return true;
+    (void)k;
+    return mpi_can_reach(l, peer);
 }
 
 static bool mpi_has_ended(const struct link *l, size_t peer)
