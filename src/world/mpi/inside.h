@@ -307,6 +307,7 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
 
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+fault wait_together(MPI_Request *request, double patience_s); /* for a request that needs all ranks */
 /* Between these calls MPI is not ended when the process is. */
 void mpi_is_used(bool used);
 
