@@ -168,6 +168,41 @@ bool group_is_incomplete(const struct group *g)
     return false;
 }
 
+static bool is_member(const struct group *g, size_t agent)
+{
+    size_t i = 0;
+    while (i < g->n && g->members[i] != agent)
+        i++;
+    return i < g->n;
+}
+
+/* Of those that are no members; or nobody. */
+static size_t first_outside(const struct group *g, bool (*is_it)(const struct group *g, size_t agent))
+{
+    for (size_t i = 0; i < g->n_all; i++)
+        if (is_it(g, i) && !is_member(g, i))
+            return i;
+    return ANYONE;
+}
+
+bool group_is_a_part(const struct group *g)
+{
+    return first_outside(g, could_come) != ANYONE;
+}
+
+static bool has_ended(const struct group *g, size_t agent)
+{
+    const struct link_ops *ops = g->link->ops;
+    return ops->has_ended(g->link, agent) && ops->can_reach(g->link, agent) &&
+           !holds(set_of(g, SILENT), agent);
+}
+
+bool group_finds_ended(const struct group *g, size_t *agent)
+{
+    *agent = first_outside(g, has_ended);
+    return *agent != ANYONE;
+}
+
 void group_abandon(struct group *g, const char *why)
 {
     g->link->ops->dissolve(g->link, first_tag(GENERATION_ALONE), why);

@@ -176,13 +176,44 @@ static void note_reunion(struct agent *a, const char *why)
     }
 }
 
+/* Where somebody has done all its rounds, mine are done, too, with its rows. Not done: there is nobody, or
+ * none can be reached any more. */
+static fault end_as_others_did(struct agent *a, bool *done)
+{
+    struct group *g = agent_group(a);
+    size_t peer;
+    *done = false;
+    while (!*done && group_finds_ended(g, &peer)) {
+        uint64_t round;
+        fault f = a->link->ops->adopt(a->link, peer, &round);
+        if (f && !is_about_peers(f))
+            return f;
+        *done = f == OK;
+        if (f)
+            group_leave_out(g, peer);
+        fault_drop(f);
+        if (*done) {
+            char text[128];
+            snprintf(text, sizeof text,
+                     "agent %zu ends with the rows of agent %zu, which has done all its rounds", a->index,
+                     peer);
+            a->link->ops->note(a->link, "group", text);
+            a->k = round;
+        }
+    }
+    return OK;
+}
+
 fault agent_regroup(struct agent *a, const char *why)
 {
     struct reunion r = {0};
     struct group *g = agent_group(a);
-    bool again;
+    bool again, done;
     do {
         TRY(group_reform(g, a->k, why, &r));
+        TRY(end_as_others_did(a, &done));
+        if (done)
+            return OK;
         fault f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader, NULL)) : OK;
         if (f && !is_about_peers(f))
             return f;
@@ -194,6 +225,13 @@ fault agent_regroup(struct agent *a, const char *why)
     a->k = r.round;
     note_reunion(a, why);
     return OK;
+}
+
+fault agent_agree(struct agent *a)
+{
+    bool done;
+    return group_is_a_part(agent_group(a)) ? agent_regroup(a, "others are at work, and this part has ended")
+                                           : end_as_others_did(a, &done);
 }
 
 /* The fault is let go before anything is waited for: a program that is dropped there must hold nothing. */

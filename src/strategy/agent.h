@@ -86,9 +86,13 @@ fault agent_combine(struct agent *a, enum row into, const struct term *terms, si
 
 /* Of all that learn; for strategies that form one. */
 struct group *agent_group(struct agent *a);
-/* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. */
+/* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. Where that
+ * one has come to its end, so have I: the agent does not go on (agent_goes_on). */
 fault agent_regroup(struct agent *a, const char *why);
-/* The same, taking the fault; one that is not about peers is returned. */
+/* After all rounds: whoever was apart from others that can be reached now takes over the rows of those who ended
+ * before, or gives its own to those who have not. */
+fault agent_agree(struct agent *a);
+/* The same as regroup, taking the fault; one that is not about peers is returned. */
 fault agent_regroup_after(struct agent *a, fault f);
 fault agent_rejoin_group(struct agent *a); /* the same after a crash */
 

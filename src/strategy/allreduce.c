@@ -62,8 +62,10 @@ static fault learn_together(struct agent *a, const struct allreduce *s)
 static fault allreduce_run(struct agent *a)
 {
     const struct allreduce *s = a->settings;
-    if (s->backups == 0)
-        return learn_together(a, s);
+    if (s->backups == 0) {
+        TRY(learn_together(a, s));
+        return agent_agree(a);
+    }
     if (agent_helps(a))
         return backups_count(a, s);
     TRY(backups_learn(a, s, algorithm_of(s)));

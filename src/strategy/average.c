@@ -116,7 +116,7 @@ static fault average_members(struct agent *a, const struct average *s, struct we
 static fault average_the_living(struct agent *a, const struct average *s, struct weight *w)
 {
     fault f;
-    while ((f = average_members(a, s, w)))
+    while (agent_goes_on(a) && (f = average_members(a, s, w)))
         TRY(agent_regroup_after(a, f));
     return OK;
 }
@@ -132,9 +132,10 @@ static fault average_run(struct agent *a)
         TRY(agent_update(a));
         if (is_due(a, s))
             TRY(average_the_living(a, s, &w));
-        TRY(agent_end_round(a));
+        if (agent_goes_on(a)) /* not where all others have ended */
+            TRY(agent_end_round(a));
     }
-    return OK;
+    return agent_agree(a);
 }
 
 static const char *const weighings[] = {"equal", "data", NULL};

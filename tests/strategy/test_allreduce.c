@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "collective/collective.h"
 #include "support/cast.h"
 #include "support/trouble.h"
@@ -198,6 +199,73 @@ static void parts_of_a_cut_network_go_on_apart_and_agree_afterwards(void **state
     cast_close(&g);
 }
 
+/* ---- deaths in the last round ---- */
+
+enum { LAST_ROUNDS = 3, LAST_WORLDS = 1000 };
+
+static char *world_of_deaths(struct rng *r, double *from_s, double *to_s)
+{
+    static const char *const networks[] = {
+        "latency_ms: 0.1, bandwidth_mbps: 10, patience_s: 0.5",
+        "latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.5",
+        "latency_ms: 5, bandwidth_mbps: 0.5, patience_s: 0.5",
+        "latency_ms: 2, patience_s: 0.5",
+    };
+    static const char *const machines[] = {
+        "", "machines: {stragglers: {kind: random, chance: 0.3, factor: 3}}\n"};
+    size_t c = rng_below(r, N_COLLECTIVES);
+    int m = 2 + (int)rng_below(r, 8);
+    char *strategy = rng_below(r, 4) ? text_of("{kind: allreduce, algorithm: %s, bucket_kb: %g}",
+                                               collective_names[c], rng_below(r, 2) ? 0.05 : 0)
+                                     : text_of("{kind: average, tau: 1, algorithm: %s}", collective_names[c]);
+    char *text = text_of(TINY("%s") "agents: %d\nnetwork: {%s}\n%s", strategy, m, networks[rng_below(r, 4)],
+                         machines[rng_below(r, 2)]);
+    free(strategy);
+    struct cast g; /* in peace, to know when the last round is */
+    cast_open(&g, text, LAST_ROUNDS);
+    cast_play(&g);
+    *to_s = local_now_s(g.world);
+    *from_s = *to_s * (LAST_ROUNDS - 1) / LAST_ROUNDS;
+    cast_close(&g);
+    return text;
+}
+
+static void must_agree_who_ended(struct cast *g)
+{
+    size_t who[16], n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        if (g->world->actors[i].life == LIFE_DONE && g->world->actors[i].alive)
+            who[n++] = i;
+    must_be_equal(g, who, n);
+}
+
+static void all_who_outlive_deaths_in_the_last_round_agree(void **state)
+{
+    unsigned taken_over = 0, done_again = 0;
+    for (unsigned seed = 0; seed < LAST_WORLDS; seed++) {
+        struct rng r = rng_stream(seed, 0, RNG_TEST, 5);
+        double from_s, to_s;
+        char *peace = world_of_deaths(&r, &from_s, &to_s);
+        double at_s = from_s + (to_s - from_s) * 1.05 * rng_uniform(&r);
+        double later_s = at_s + (to_s - from_s) * rng_uniform(&r);
+        int first = (int)rng_below(&r, 2), second = (int)rng_below(&r, 2);
+        char *text = text_of("%sevents:\n  - {at_s: %.9f, crash: %d}\n  - {at_s: %.9f, %s: %d}\n", peace,
+                             at_s, first, later_s, rng_below(&r, 3) ? "crash" : "return", second);
+        struct cast g;
+        *state = text;
+        cast_open(&g, text, LAST_ROUNDS);
+        fault_drop(cast_go(&g));
+        must_agree_who_ended(&g);
+        taken_over += cast_noted(&g, "which has done all its rounds");
+        done_again += cast_noted(&g, "go on together");
+        cast_close(&g);
+        free(text);
+        free(peace);
+        *state = NULL;
+    }
+    assert_true(taken_over > LAST_WORLDS / 50 && done_again > LAST_WORLDS / 10);
+}
+
 /* ---- backups ---- */
 
 static void open_backups(struct cast *g, int backups, const char *more, int rounds)
@@ -308,6 +376,7 @@ int main(void)
         cmocka_unit_test(the_living_go_on_without_the_dead),
         cmocka_unit_test(whoever_returns_is_one_of_them_again),
         cmocka_unit_test(parts_of_a_cut_network_go_on_apart_and_agree_afterwards),
+        cmocka_unit_test_teardown(all_who_outlive_deaths_in_the_last_round_agree, show_the_world_that_failed),
         cmocka_unit_test(backups_spare_the_slow),
         cmocka_unit_test(exactly_the_first_gradients_count),
         cmocka_unit_test(backups_outlive_members_and_the_counter),

@@ -145,6 +145,7 @@ static struct sending *sending_new(struct mpi *w, size_t n_bytes)
 
 static void put_on_the_way(struct mpi *w, struct sending *s, const void *bytes, size_t n, size_t to, int tag)
 {
+    s->to = to;
     MPI_Isend(bytes, (int)n, MPI_BYTE, (int)to, tag, w->comm, &s->request);
     s->next = w->sendings;
     w->sendings = s;
@@ -158,6 +159,8 @@ static void out_of_memory(struct mpi *w)
 /* The head, and what follows where it fits; `bytes` NULL: of rows. */
 static void send_head(struct mpi *w, size_t to, const struct head *h, const unsigned char *bytes)
 {
+    if (w->peers[to].is_gone)
+        return;
     bool fits = h->n_bytes <= INLINE_BYTES;
     size_t n = sizeof *h + (fits ? (size_t)h->n_bytes : 0);
     struct sending *s = sending_new(w, n);
@@ -176,7 +179,10 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
             memcpy(at, row_of(w, (enum row)row) + span.first, some);
         at += some;
     }
-    w->sent += h->kind <= LAST_OF_AGENTS;
+    if (h->kind <= LAST_OF_AGENTS) {
+        w->sent++;
+        w->peers[to].sent++;
+    }
     w->told[to]++;
     put_on_the_way(w, s, s->copy, n, to, TAG_HEAD);
 }
@@ -185,7 +191,7 @@ void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
 {
     struct stretch stretches[MOST_BODIES];
     const unsigned char *at = bytes;
-    int n_bodies = cut(w, &h, stretches);
+    int n_bodies = w->peers[to].is_gone ? 0 : cut(w, &h, stretches);
     if (w->is_leaving)
         return;
     send_head(w, to, &h, bytes ? bytes : (const void *)&h);
@@ -217,7 +223,7 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
 {
     struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span)};
     struct stretch stretches[MOST_BODIES];
-    int n_bodies = cut(w, &h, stretches);
+    int n_bodies = w->peers[to].is_gone ? 0 : cut(w, &h, stretches);
     if (w->is_leaving)
         return;
     send_head(w, to, &h, NULL);
@@ -359,9 +365,17 @@ static void hear_note(struct mpi *w, const struct message *m)
     w->watcher.note(w->watcher.ctx, world_now_s(w), m->from, kind, kind + strlen(kind) + 1);
 }
 
+/* A question is heard when it is answered. */
+static void count_heard(struct mpi *w, size_t from)
+{
+    w->heard++;
+    w->peers[from].heard++;
+}
+
 static void deliver(struct mpi *w, struct message *m)
 {
-    w->heard += m->head.kind <= LAST_OF_AGENTS && m->head.kind != MSG_ASK_AVERAGE && m->head.kind != MSG_ASK_ADOPT;
+    if (m->head.kind <= LAST_OF_AGENTS && m->head.kind != MSG_ASK_AVERAGE && m->head.kind != MSG_ASK_ADOPT)
+        count_heard(w, m->from);
     switch (m->head.kind) {
     case MSG_ROWS:
     case MSG_BYTES:
@@ -386,6 +400,9 @@ static void deliver(struct mpi *w, struct message *m)
         break;
     case MSG_ENDED:
         w->peers[m->from].has_ended = true;
+        break;
+    case MSG_GONE:
+        member_is_gone(w, (size_t)m->head.tag);
         break;
     case MSG_FAILED:
         hear_of_failure(w, m);
@@ -457,11 +474,12 @@ static void answer_questions(struct mpi *w)
 {
     for (struct message **at = &w->asked; *at;) {
         struct message *m = *at, *next = m->next;
+        size_t from = m->from;
         if (!try_to_answer(w, m)) {
             at = &m->next;
             continue;
         }
-        w->heard++;
+        count_heard(w, from);
         *at = next;
     }
     w->asked_end = &w->asked;
@@ -501,7 +519,9 @@ void progress(struct mpi *w)
         answer_questions(w);
     if (w->lessons.is_running && w->lessons.job == JOB_EXAM && !is_leader(w) && job_is_over(w))
         serve_exam(w);
-    say_alive(w, clock_now_s());
+    double now = clock_now_s();
+    say_alive(w, now);
+    look_who_is_gone(w, now);
 }
 
 /* ---- waiting ---- */
@@ -562,7 +582,7 @@ static fault somebody_is_silent(const struct mpi *w)
     double now = clock_now_s();
     char name[128];
     for (size_t i = 0; i < (is_leader(w) ? w->n : 1); i++)
-        if (i != w->link.self && now - w->peers[i].heard_s > patience_s(w))
+        if (i != w->link.self && !w->peers[i].is_gone && now - w->peers[i].heard_s > patience_s(w))
             return FAIL(FAULT_TIMEOUT, "%s has been silent for %g s", member_called(w, i, name), patience_s(w));
     return OK;
 }
@@ -592,6 +612,10 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
             return OK;
         if (w->broken)
             return broken(w);
+        if (whom != ANYONE && w->peers[whom].is_gone) {
+            char name[128];
+            return FAIL(FAULT_PEER, "%s is gone", member_called(w, whom, name));
+        }
         if (w->is_still)
             TRY(somebody_is_silent(w));
         else if (world_now_s(w) - since > patience_s(w)) {

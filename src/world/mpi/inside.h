@@ -7,6 +7,7 @@
  *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
  *   pause.c     all stand still, so that the leader may look
  *   look.c      the leader's looks, and how the others serve them
+ *   gone.c      a member whose process is gone
  *   native.c    the MPI's own collectives
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
@@ -36,6 +37,7 @@ enum kind_of_message {
     MSG_ROUND,
     LAST_OF_AGENTS = MSG_ROUND,
     MSG_ENDED,  /* the sender's program */
+    MSG_GONE,   /* the member that is the tag */
     MSG_FAILED, /* the sender's program, with the kind of the fault as tag and its sentence */
     MSG_NOTE,   /* kind and text, two strings */
     MSG_ALIVE,
@@ -83,6 +85,7 @@ struct sending {
     MPI_Request request;
     unsigned char *copy; /* owned, or NULL: it is read from a row */
     size_t room;
+    size_t to;
     enum row row; /* floats [first, end) of it may not be written before it is gone */
     size_t first, end;
 };
@@ -90,7 +93,8 @@ struct sending {
 struct peer {
     struct message *arriving, **arriving_end; /* in the order in which they were sent */
     double heard_s;                           /* when anything came from it, in real time */
-    bool has_ended;
+    bool has_ended, is_gone;
+    uint64_t sent, heard; /* messages of agents to it and from it */
     /* for the leader */
     bool is_paused, is_held; /* it has stopped; it has said where it will */
     uint64_t paused_k, held_k;
@@ -104,6 +108,7 @@ struct state { /* how a member stands, for the leader */
     uint64_t probe;
     uint64_t is_busy; /* it computes, and will go on by itself */
     uint64_t sent, heard;
+    uint64_t n_gone; /* members it knows to be gone */
     struct account account;
 };
 
@@ -149,8 +154,10 @@ struct mpi {
     size_t piece_bytes; /* the most that MPI gets in one piece */
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
-    uint64_t sent, heard;               /* messages of agents */
+    uint64_t sent, heard;               /* messages of agents, to and from those that live */
     uint64_t *told, n_heads;            /* owned: heads sent to each member; heads that have come */
+    size_t n_gone;
+    double looked_s; /* for those that are gone */
     uint64_t dissolved;
     char why_dissolved[128];
     uint64_t writes, writes_at_lesson; /* of my parameters */
@@ -269,6 +276,7 @@ fault lessons_open(struct mpi *w);
 void lessons_close(struct mpi *w);
 void lesson_begin(struct mpi *w, uint64_t number);
 void exam_begin(struct mpi *w, const struct exam *exam);
+bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
 /* Sleeps for a moment, or until something was computed. */
@@ -284,6 +292,7 @@ bool mpi_take_round(struct link *l);
 /* pause.c */
 fault mpi_end_round(struct link *l);
 void hear_of_pause(struct mpi *w, struct message *m);
+void somebody_is_gone(struct mpi *w); /* nobody is in step any more */
 /* The leader asks how all stand, until all stand still. */
 fault make_quiet(struct mpi *w);
 fault ask_all(struct mpi *w); /* once */
@@ -304,6 +313,11 @@ extern const struct link_ops mpi_link;
 fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
+
+/* gone.c */
+void member_is_gone(struct mpi *w, size_t member);
+void look_who_is_gone(struct mpi *w, double now);
+void leave_without_farewell(void);
 
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */

@@ -126,8 +126,10 @@ fault wait_together(MPI_Request *request, double patience_s)
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done)
             break;
-        if (clock_now_s() > until)
+        if (clock_now_s() > until) {
+            leave_without_farewell();
             return FAIL(FAULT_TIMEOUT, "not all ranks have come to the start within %g s (network.patience_s)", patience_s);
+        }
         nanosleep(&(struct timespec){0, 100000}, NULL);
     }
     mpi_is_used(false);

@@ -75,6 +75,15 @@ void exam_begin(struct mpi *w, const struct exam *exam)
     give(&w->lessons);
 }
 
+bool is_computing(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    pthread_mutex_lock(&l->lock);
+    bool answered = l->is_answered;
+    pthread_mutex_unlock(&l->lock);
+    return l->is_running && !answered;
+}
+
 bool job_is_over(struct mpi *w)
 {
     struct lessons *l = &w->lessons;

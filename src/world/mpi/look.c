@@ -1,5 +1,6 @@
 /* look.c - the leader looks at the others' numbers by asking for them; and how the others serve it. */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +34,10 @@ static float *own_row(struct mpi *w, enum row row, size_t at)
     return w->engine->ops->floats(w->engine, row, is_model(w, at) ? model_replica(w) : 0);
 }
 
+/* One that is gone is as the leader's own agent: so it would be when it came back. */
 static bool is_far(const struct mpi *w, size_t at)
 {
-    return at != w->link.self && !is_model(w, at);
+    return at != w->link.self && !is_model(w, at) && !w->peers[at].is_gone;
 }
 
 /* ---- serving ---- */
@@ -110,10 +112,16 @@ void serve_exam(struct mpi *w)
 
 /* ---- looking ---- */
 
+/* Of those that can still answer. */
 static bool all_answers_are_here(const struct mpi *w, const void *ctx)
 {
-    (void)ctx;
-    return w->n_answers == 0;
+    const size_t *from = ctx; /* or NULL: of the exams */
+    if (from && w->peers[*from].is_gone)
+        return true;
+    size_t lost = 0;
+    for (size_t i = 0; !from && i < w->n_exams; i++)
+        lost += w->exams[i].replica < w->n && w->peers[w->exams[i].replica].is_gone && isnan(w->exams[i].loss);
+    return w->n_answers <= lost;
 }
 
 static bool exam_is_over(const struct mpi *w, const void *ctx)
@@ -131,6 +139,7 @@ static fault examine(struct world *world, struct exam *exams, size_t n)
     w->n_answers = 0;
     for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica)) {
+            exams[i].loss = NAN; /* until it is known */
             w->n_answers++;
             tell(w, exams[i].replica, MSG_EXAMINE, 0, &exams[i], sizeof exams[i]);
         }
@@ -162,7 +171,8 @@ static fault read_row(struct world *world, enum row row, size_t at, float *float
     w->row_for = floats;
     w->n_answers = 1;
     tell(w, at, MSG_READ, 1u << row, NULL, 0);
-    return wait_for_members(w, all_answers_are_here, NULL);
+    TRY(wait_for_members(w, all_answers_are_here, &at));
+    return w->peers[at].is_gone ? read_row(world, row, at, floats) : OK;
 }
 
 static fault write_row(struct world *world, enum row row, size_t at, const float *floats)
@@ -215,7 +225,7 @@ static void rows_needed(const struct world *world, enum row row, bool *needed)
 static struct account account(const struct world *world, size_t member)
 {
     const struct mpi *w = mpi_world_in(world);
-    return member == w->link.self ? account_of(w) : w->states[member].account;
+    return is_far(w, member) ? w->states[member].account : account_of(w);
 }
 
 static void set_account(struct world *world, size_t member, const struct account *a)
@@ -322,8 +332,7 @@ static bool is_replaying(const struct world *world)
 
 static bool is_alive(const struct world *world, size_t member)
 {
-    (void)world, (void)member;
-    return true;
+    return !mpi_world_in(world)->peers[member].is_gone;
 }
 
 static struct link_counts counts(const struct world *world, size_t member)

@@ -64,7 +64,7 @@ void mpi_dissolve(struct link *l, uint64_t below, const char *why)
     if (below)
         hear_of_dissolution(w, below, text);
     for (size_t to = 0; to < w->n; to++)
-        if (to != l->self) {
+        if (to != l->self && !w->peers[to].is_gone) {
             l->counts.messages++;
             l->counts.bytes += strlen(text) + 1;
             tell(w, to, MSG_DISSOLVE, below, text, strlen(text) + 1);
@@ -76,9 +76,16 @@ uint64_t mpi_dissolved(const struct link *l)
     return mpi_in(l)->dissolved;
 }
 
+static fault must_be_there(const struct mpi *w, size_t peer)
+{
+    char name[128];
+    return w->peers[peer].is_gone ? FAIL(FAULT_PEER, "%s is gone", member_called(w, peer, name)) : OK;
+}
+
 fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 {
     struct mpi *w = mpi_of(l);
+    TRY(must_be_there(w, to));
     l->counts.messages++;
     l->counts.bytes += span_bytes(w, span);
     tell_rows(w, to, MSG_ROWS, tag, span);
@@ -89,6 +96,7 @@ fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 fault mpi_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
 {
     struct mpi *w = mpi_of(l);
+    TRY(must_be_there(w, to));
     l->counts.messages++;
     l->counts.bytes += n;
     tell(w, to, MSG_BYTES, tag, bytes, n);

@@ -165,7 +165,7 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
 static bool all_have_closed(const struct mpi *w)
 {
     for (size_t i = 1; i < w->n; i++)
-        if (!w->peers[i].has_closed)
+        if (!w->peers[i].has_closed && !w->peers[i].is_gone)
             return false;
     return true;
 }
@@ -197,7 +197,7 @@ static void say_goodbye(struct mpi *w)
         }
         if (w->is_leaving)
             MPI_Test(&counting, &is_counted, MPI_STATUS_IGNORE);
-        done = is_counted && all_is_here(w, for_me);
+        done = w->n_gone ? may_leave(w) : is_counted && all_is_here(w, for_me);
         if (!done)
             sched_yield();
     }
@@ -209,9 +209,12 @@ void mpi_close(struct mpi *w)
 {
     if (w->lessons.is_open)
         say_goodbye(w);
+    if (w->n_gone)
+        leave_without_farewell();
     lessons_close(w);
     courier_close(w);
-    native_close(w);
+    if (!w->n_gone)
+        native_close(w);
     waits_close(&w->waits);
     waits_close(&w->known);
     fault_drop(w->broken);
@@ -219,7 +222,7 @@ void mpi_close(struct mpi *w)
     free(w->statistics);
     free(w->states);
     free(w->counts);
-    if (w->comm != MPI_COMM_NULL)
+    if (w->comm != MPI_COMM_NULL && !w->n_gone)
         MPI_Comm_free(&w->comm);
     mpi_is_used(false);
     free(w);

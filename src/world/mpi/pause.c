@@ -41,12 +41,13 @@ void set_own_account(struct mpi *w, const struct account *a)
     w->link.counts = a->counts;
 }
 
-static struct state own_state(const struct mpi *w, uint64_t probe)
+static struct state own_state(struct mpi *w, uint64_t probe)
 {
     return (struct state){.probe = probe,
-                          .is_busy = w->lessons.is_running && w->lessons.job == JOB_LEARN,
+                          .is_busy = is_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
+                          .n_gone = w->n_gone,
                           .account = account_of(w)};
 }
 
@@ -106,12 +107,13 @@ static void hear_state(struct mpi *w, const struct message *m)
 
 /* ---- everyone ---- */
 
-/* All agents go through all rounds, so a round that is due stops everyone at its end. */
+/* All agents go through all rounds, so a round that is due stops everyone at its end. Once somebody is gone the
+ * others may have to find each other again, and rounds are skipped. */
 static bool are_in_step(const struct mpi *w)
 {
     const struct experiment *e = w->stage->experiment;
     const struct strategy_row *row = strategy_row(e);
-    return !w->stage->asynchronous && !(row->skips_rounds && row->skips_rounds(e));
+    return !w->stage->asynchronous && !w->n_gone && !(row->skips_rounds && row->skips_rounds(e));
 }
 
 static bool is_let_go(const struct mpi *w, const void *ctx)
@@ -143,6 +145,14 @@ static void go(struct mpi *w)
     w->is_held = w->is_paused = false;
     w->pause_at = NEVER;
     stand_still(w, false);
+}
+
+void somebody_is_gone(struct mpi *w)
+{
+    if (w->is_paused && !w->is_held && !is_leader(w)) {
+        w->is_paused = false; /* others may need me; whoever leads will hold me where it wants to look */
+        stand_still(w, false);
+    }
 }
 
 void hear_of_pause(struct mpi *w, struct message *m)
@@ -187,7 +197,7 @@ static bool all_have_answered(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
     for (size_t i = 1; i < w->n; i++)
-        if (w->peers[i].probe != w->probe)
+        if (!w->peers[i].is_gone && w->peers[i].probe != w->probe)
             return false;
     return true;
 }
@@ -231,6 +241,9 @@ fault make_quiet(struct mpi *w)
         uint64_t sent = 0, heard = 0, busy = 0;
         TRY(ask_all(w));
         for (size_t i = 0; i < w->n; i++) {
+            if (w->peers[i].is_gone)
+                continue;
+            busy += w->states[i].n_gone != w->n_gone; /* it has not heard yet who is */
             sent += w->states[i].sent;
             heard += w->states[i].heard;
             busy += w->states[i].is_busy;
@@ -246,7 +259,7 @@ fault make_quiet(struct mpi *w)
 static bool all_are_held(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
-    for (size_t i = 1; i < w->stage->n_agents; i++)
+    for (size_t i = 1; !w->n_gone && i < w->stage->n_agents; i++)
         if (!w->peers[i].is_held)
             return false;
     return true;
@@ -255,7 +268,7 @@ static bool all_are_held(const struct mpi *w, const void *ctx)
 static bool all_have_stopped(const struct mpi *w, const void *ctx)
 {
     uint64_t k = *(const uint64_t *)ctx;
-    for (size_t i = 1; i < w->stage->n_agents; i++) {
+    for (size_t i = 1; !w->n_gone && i < w->stage->n_agents; i++) {
         const struct peer *p = &w->peers[i];
         if (!(p->is_paused && p->paused_k == k) && !p->has_ended)
             return false;
@@ -279,6 +292,13 @@ static fault gather_in_step(struct mpi *w, bool *here)
     return *here ? wait_for_members(w, all_have_stopped, &furthest) : OK;
 }
 
+static void hold_all(struct mpi *w)
+{
+    if (!w->is_held)
+        tell_all(w, MSG_HOLD, 0);
+    w->is_held = true;
+}
+
 static fault lead_pause(struct mpi *w)
 {
     bool here = true;
@@ -286,6 +306,8 @@ static fault lead_pause(struct mpi *w)
         TRY(gather_in_step(w, &here));
     if (!here)
         return OK;
+    if (!are_in_step(w)) /* from the start, or since somebody went while all were gathering */
+        hold_all(w);
     TRY(make_quiet(w));
     tell_all(w, MSG_STILL, 0);
     stand_still(w, true);
@@ -317,10 +339,8 @@ static bool look_is_due(const struct mpi *w)
 static bool leader_stops(struct mpi *w)
 {
     bool stop = has_to_stop(w), due = look_is_due(w);
-    if ((stop || (due && !are_in_step(w))) && !w->is_held) {
-        w->is_held = true;
-        tell_all(w, MSG_HOLD, 0);
-    }
+    if (stop)
+        hold_all(w);
     bool stops = stop || due || w->agent->k == w->pause_at;
     if (!stops)
         w->seen = w->stage->ended / w->stage->n_agents;
@@ -331,7 +351,7 @@ fault mpi_end_round(struct link *l)
 {
     struct mpi *w = mpi_of(l);
     uint64_t k = w->agent->k;
-    w->stage->ended += w->stage->asynchronous ? 1 : w->stage->n_agents;
+    w->stage->ended = w->stage->asynchronous ? w->stage->ended + 1 : k * w->stage->n_agents;
     progress(w);
     if (w->broken)
         return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
@@ -345,7 +365,7 @@ fault mpi_end_round(struct link *l)
 static bool all_have_ended(const struct mpi *w)
 {
     for (size_t i = 1; i < w->n; i++)
-        if (!w->peers[i].has_ended)
+        if (!w->peers[i].has_ended && !w->peers[i].is_gone)
             return false;
     return true;
 }

@@ -167,14 +167,13 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
 
 static bool mpi_can_reach(const struct link *l, size_t peer)
 {
-    (void)l, (void)peer;
-    return true; /* plain MPI ends the job when somebody is gone */
+    return !mpi_in(l)->peers[peer].is_gone;
 }
 
 static bool mpi_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
-    (void)l, (void)peer, (void)k;
-    return true;
+    (void)k;
+    return mpi_can_reach(l, peer);
 }
 
 static bool mpi_has_ended(const struct link *l, size_t peer)
