@@ -176,31 +176,30 @@ static bool is_member(const struct group *g, size_t agent)
     return i < g->n;
 }
 
-/* Of those that are no members; or nobody. */
-static size_t first_outside(const struct group *g, bool (*is_it)(const struct group *g, size_t agent))
+static bool has_ended(const struct group *g, size_t agent)
 {
-    for (size_t i = 0; i < g->n_all; i++)
-        if (is_it(g, i) && !is_member(g, i))
-            return i;
-    return ANYONE;
+    const struct link_ops *ops = g->link->ops;
+    return agent != g->link->self && ops->has_ended(g->link, agent) && ops->can_reach(g->link, agent) &&
+           !holds(set_of(g, SILENT), agent);
 }
 
 bool group_is_a_part(const struct group *g)
 {
-    return first_outside(g, could_come) != ANYONE;
-}
-
-static bool has_ended(const struct group *g, size_t agent)
-{
-    const struct link_ops *ops = g->link->ops;
-    return ops->has_ended(g->link, agent) && ops->can_reach(g->link, agent) &&
-           !holds(set_of(g, SILENT), agent);
+    for (size_t i = 0; g->n < g->n_all && i < g->n_all; i++)
+        if ((could_come(g, i) || has_ended(g, i)) && !is_member(g, i))
+            return true;
+    return false;
 }
 
 bool group_finds_ended(const struct group *g, size_t *agent)
 {
-    *agent = first_outside(g, has_ended);
-    return *agent != ANYONE;
+    size_t found = g->n_all;
+    for (size_t i = g->n_all; i-- > 0;)
+        if (has_ended(g, i) && (found == g->n_all || is_member(g, i) || !is_member(g, found)))
+            found = i;
+    if (found < g->n_all)
+        *agent = found;
+    return found < g->n_all;
 }
 
 void group_abandon(struct group *g, const char *why)

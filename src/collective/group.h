@@ -72,11 +72,11 @@ struct reunion {
 /* `round` is mine. Never fails because of a peer: in the end I am alone. */
 fault group_reform(struct group *g, uint64_t round, const char *why, struct reunion *out);
 
-/* Somebody who can be reached is at work and no member. */
+/* Somebody who can be reached is no member, at work or at its end. */
 bool group_is_a_part(const struct group *g);
-/* Somebody who can be reached has come to its end and is no member: its last round was done, while others
- * found that a member had died in it, or the group was in parts. It does not come any more, but has what the
- * others would get. */
+/* Somebody who can be reached and has come to its end, a member if there is one: its last round was done
+ * while others found that somebody had died in it, or the group was in parts. It does not come any more, but
+ * has what the others would get. */
 bool group_finds_ended(const struct group *g, size_t *agent);
 
 /* A strategy that has its own way of forming groups, by lower generations, gives it up for everyone; whoever

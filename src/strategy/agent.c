@@ -191,15 +191,15 @@ static fault end_as_others_did(struct agent *a, bool *done)
         *done = f == OK;
         if (f)
             group_leave_out(g, peer);
-        fault_drop(f);
-        if (*done) {
-            char text[128];
-            snprintf(text, sizeof text,
-                     "agent %zu ends with the rows of agent %zu, which has done all its rounds", a->index,
-                     peer);
-            a->link->ops->note(a->link, "group", text);
+        else
             a->k = round;
-        }
+        fault_drop(f);
+    }
+    if (*done) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "agent %zu ends with the rows of agent %zu, which has done all its rounds", a->index, peer);
+        a->link->ops->note(a->link, "group", text);
     }
     return OK;
 }
@@ -227,11 +227,14 @@ fault agent_regroup(struct agent *a, const char *why)
     return OK;
 }
 
+/* Of a group's members, the first to end decides: the others take over what it has. */
 fault agent_agree(struct agent *a)
 {
     bool done;
-    return group_is_a_part(agent_group(a)) ? agent_regroup(a, "others are at work, and this part has ended")
-                                           : end_as_others_did(a, &done);
+    if (!group_is_a_part(agent_group(a)))
+        return OK;
+    TRY(end_as_others_did(a, &done));
+    return done ? OK : agent_regroup(a, "others are at work, and this part has ended");
 }
 
 /* The fault is let go before anything is waited for: a program that is dropped there must hold nothing. */

@@ -44,7 +44,7 @@ words_of() { # STRATEGY FOLDER: how a run of it is started
 # What a job left alone comes to and how long it takes, once for each strategy and MPI: "SHA SECONDS".
 declare -A calm
 left_alone() { # KIND STRATEGY
-    local folder=$work/calm-$1-$2 began sha
+    local folder=$work/calm-$1-$2 began sha local_sha
     began=$(now)
     timeout 300 bash "$start" "$build" "$1" 4 veche $(words_of "$2" "$folder") world=mpi >"$folder.json" 2>"$folder.err" || {
         cat "$folder.err"
@@ -52,9 +52,11 @@ left_alone() { # KIND STRATEGY
     }
     sha=$(field "$folder.json" params_sha256)
     calm[$1.$2]="$sha $(since "$began")"
-    "$build/veche" $(words_of "$2" "$folder-local") world=local >"$folder-local.json" 2>/dev/null
-    [[ $sha == "$(field "$folder-local.json" params_sha256)" ]] || {
-        echo "$1 $2: the world \`mpi\` gives other bits than \`local\`"
+    "$build/veche" $(words_of "$2" "$folder-local") world=local >"$folder-local.json" 2>"$folder-local.err"
+    local_sha=$(field "$folder-local.json" params_sha256)
+    [[ $sha == "$local_sha" ]] || {
+        echo "  FAILED: $1 $2 comes to $sha in the world \`mpi\`, to ${local_sha:-nothing} in \`local\`"
+        tail -n 2 "$folder-local.err"
         return 1
     }
 }

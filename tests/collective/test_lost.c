@@ -21,8 +21,8 @@ struct books {
     double died_s; /* of the one whose death is watched; 0: nobody's is */
     size_t victim;
     size_t failures, in_time;
-    struct view { /* of a member, when it came to its end */
-        bool ended;
+    struct view {              /* of a member, when it came to its end */
+        bool ended, as_others; /* with the rows of one that had ended before */
         uint64_t generation, origin;
         size_t n;
         uint32_t members[MOST];
@@ -54,17 +54,19 @@ static fault one_round(struct agent *a, const struct books *b)
     return group_mean(g, b->algorithm, ROW_PARAMS, 0, TO_END);
 }
 
-static void note_end(struct agent *a, struct books *b)
+static void note_end(struct agent *a, struct books *b, bool as_others)
 {
     const struct group *g = agent_group(a);
     struct view *v = &b->views[a->index];
-    *v = (struct view){.ended = true, .generation = g->generation, .origin = g->origin, .n = g->n};
+    *v = (struct view){
+        .ended = true, .as_others = as_others, .generation = g->generation, .origin = g->origin, .n = g->n};
     memcpy(v->members, g->members, g->n * sizeof *g->members);
 }
 
 static fault go_on_together(struct agent *a)
 {
     struct books *b = cast_of_agent(a)->ctx;
+    bool as_others = !agent_goes_on(a); /* when it came back */
     while (agent_goes_on(a)) {
         fault f = one_round(a, b);
         if (f && !is_about_peers(f))
@@ -74,11 +76,12 @@ static fault go_on_together(struct agent *a)
             fault g = agent_regroup(a, fault_text(f));
             fault_drop(f);
             TRY(g);
+            as_others = !agent_goes_on(a);
             continue;
         }
         TRY(agent_end_round(a));
     }
-    note_end(a, b);
+    note_end(a, b, as_others);
     return OK;
 }
 
@@ -134,12 +137,24 @@ static void those_who_ended_together_agree(struct cast *g, const struct books *b
     for (size_t i = 0; i < g->n; i++)
         for (size_t j = 0; j < i; j++) {
             const struct view *x = &b->views[i], *y = &b->views[j];
-            if (!x->ended || !y->ended || x->generation != y->generation || x->origin != y->origin)
+            if (!x->ended || !y->ended || x->as_others || y->as_others || x->generation != y->generation ||
+                x->origin != y->origin)
                 continue;
             assert_int_equal(x->n, y->n);
             assert_memory_equal(x->members, y->members, x->n * sizeof *x->members);
             assert_memory_equal(cast_row(g, i), cast_row(g, j), g->size * sizeof(float));
         }
+}
+
+static void whoever_ended_as_others_did_has_the_rows_of_one(struct cast *g, const struct books *b)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        size_t same = 0;
+        for (size_t j = 0; b->views[i].as_others && j < g->n; j++)
+            same += j != i && b->views[j].ended &&
+                    memcmp(cast_row(g, i), cast_row(g, j), g->size * sizeof(float)) == 0;
+        assert_true(same || !b->views[i].as_others);
+    }
 }
 
 static void every_life_ended_in_a_stated_way(const struct cast *g)
@@ -157,6 +172,7 @@ static void judge(struct cast *g, const struct books *b)
     every_life_ended_in_a_stated_way(g);
     nothing_stays_behind(g);
     those_who_ended_together_agree(g, b);
+    whoever_ended_as_others_did_has_the_rows_of_one(g, b);
     assert_true(b->longest_s <= patience_s * (1 + 1e-12));
 }
 

@@ -191,9 +191,9 @@ void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
 {
     struct stretch stretches[MOST_BODIES];
     const unsigned char *at = bytes;
-    int n_bodies = w->peers[to].is_gone ? 0 : cut(w, &h, stretches);
-    if (w->is_leaving)
+    if (w->is_leaving || w->peers[to].is_gone)
         return;
+    int n_bodies = cut(w, &h, stretches);
     send_head(w, to, &h, bytes ? bytes : (const void *)&h);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, stretches[i].n_bytes);
@@ -223,9 +223,9 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
 {
     struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span)};
     struct stretch stretches[MOST_BODIES];
-    int n_bodies = w->peers[to].is_gone ? 0 : cut(w, &h, stretches);
-    if (w->is_leaving)
+    if (w->is_leaving || w->peers[to].is_gone)
         return;
+    int n_bodies = cut(w, &h, stretches);
     send_head(w, to, &h, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, 0);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "world/mpi/inside.h"
@@ -120,17 +119,4 @@ void look_who_is_gone(struct mpi *w, double now)
     for (size_t i = 0; i < w->n; i++)
         if (!w->peers[i].is_gone && !w->peers[i].has_closed && process_is_gone(w, &w->peers[i]))
             member_is_gone(w, i);
-}
-
-static void go_at_once(int status, void *ctx)
-{
-    (void)ctx;
-    fflush(NULL);
-    _exit(status);
-}
-
-/* MPI_Finalize waits for all, and would for ever. */
-void leave_without_farewell(void)
-{
-    on_exit(go_at_once, NULL);
 }

@@ -317,7 +317,6 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
 /* gone.c */
 void member_is_gone(struct mpi *w, size_t member);
 void look_who_is_gone(struct mpi *w, double now);
-void leave_without_farewell(void);
 
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */

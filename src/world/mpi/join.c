@@ -38,12 +38,25 @@ size_t mpi_launched(void)
     return tasks && atol(tasks) > 0 ? (size_t)atol(tasks) : 1;
 }
 
-/* MPI belongs to the whole process, and so does this: what of ours is under way in it. */
-static atomic_int under_way;
+/* How much of ours is under way, after a change. MPI belongs to the whole process and not to a run, so it is MPI that
+ * keeps this, as the name of a communicator that nobody else has. */
+static int under_way(int change)
+{
+    char name[MPI_MAX_OBJECT_NAME];
+    int n = 0, length;
+    MPI_Comm_get_name(MPI_COMM_SELF, name, &length);
+    if (sscanf(name, "veche: %d under way", &n) != 1)
+        n = 0;
+    if (change) {
+        snprintf(name, sizeof name, "veche: %d under way", n + change);
+        MPI_Comm_set_name(MPI_COMM_SELF, name);
+    }
+    return n + change;
+}
 
 void mpi_is_used(bool used)
 {
-    atomic_fetch_add(&under_way, used ? 1 : -1);
+    under_way(used ? 1 : -1);
 }
 
 /* Some MPIs end a job by exit() from the midst of a call, and MPI_Finalize would then wait without end, as it would for ranks
@@ -52,7 +65,7 @@ static void leave(void)
 {
     int ended;
     MPI_Finalized(&ended);
-    if (!ended && atomic_load(&under_way) == 0)
+    if (!ended && under_way(0) == 0)
         MPI_Finalize();
 }
 
@@ -126,10 +139,8 @@ fault wait_together(MPI_Request *request, double patience_s)
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done)
             break;
-        if (clock_now_s() > until) {
-            leave_without_farewell();
+        if (clock_now_s() > until)
             return FAIL(FAULT_TIMEOUT, "not all ranks have come to the start within %g s (network.patience_s)", patience_s);
-        }
         nanosleep(&(struct timespec){0, 100000}, NULL);
     }
     mpi_is_used(false);

@@ -116,13 +116,24 @@ static bool fits(const struct message *m, const struct wanted *x)
     return m->head.tag == x->tag && (m->from == x->from || x->from == ANYONE);
 }
 
+/* Nothing more will come: what its program had sent was delivered before the word that it has ended. */
+static bool has_said_all(const struct mpi *w, size_t whom)
+{
+    if (whom != ANYONE)
+        return w->peers[whom].has_ended;
+    for (size_t i = 0; i < w->n; i++)
+        if (i != w->link.self && !w->peers[i].has_ended)
+            return false;
+    return true;
+}
+
 static bool has_come(const struct mpi *w, const void *ctx)
 {
     const struct wanted *x = ctx;
     for (const struct message *m = w->mail; m; m = m->next)
         if (fits(m, x))
             return true;
-    return is_dissolved(w, x->tag);
+    return is_dissolved(w, x->tag) || has_said_all(w, x->from);
 }
 
 static struct message *take_mail(struct mpi *w, const struct wanted *x)
@@ -152,7 +163,7 @@ static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
     *out = f || is_dissolved(w, x.tag) ? NULL : take_mail(w, &x);
     count_own_wait(w, *out ? (*out)->from : x.from, since);
     if (!f && !*out)
-        return FAIL(FAULT_PEER, "%s", w->why_dissolved);
+        return FAIL(FAULT_PEER, "%s", is_dissolved(w, x.tag) ? w->why_dissolved : "it has come to its end");
     return f;
 }
 

@@ -191,6 +191,10 @@ static void say_goodbye(struct mpi *w)
         tell_all(w, MSG_CLOSE, !w->ended_well);
     while (!done && clock_now_s() < until) {
         progress(w);
+        if (w->n_gone) { /* together with one that is gone nothing can be counted */
+            done = may_leave(w);
+            continue;
+        }
         if (!w->is_leaving && may_leave(w)) {
             w->is_leaving = true;
             MPI_Ireduce_scatter_block(w->told, &for_me, 1, MPI_UINT64_T, MPI_SUM, w->comm, &counting);
@@ -209,8 +213,6 @@ void mpi_close(struct mpi *w)
 {
     if (w->lessons.is_open)
         say_goodbye(w);
-    if (w->n_gone)
-        leave_without_farewell();
     lessons_close(w);
     courier_close(w);
     if (!w->n_gone)
@@ -222,8 +224,10 @@ void mpi_close(struct mpi *w)
     free(w->statistics);
     free(w->states);
     free(w->counts);
-    if (w->comm != MPI_COMM_NULL && !w->n_gone)
-        MPI_Comm_free(&w->comm);
-    mpi_is_used(false);
+    if (!w->n_gone) { /* else MPI is never ended, since that waits for all */
+        if (w->comm != MPI_COMM_NULL)
+            MPI_Comm_free(&w->comm);
+        mpi_is_used(false);
+    }
     free(w);
 }
