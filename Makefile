@@ -2,17 +2,21 @@
 # make test    everything from a fresh machine to the whole test suite
 # make build   only the program and the library, in build/
 # make bench   speed against PyTorch on this machine
+# make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
+# make nightly        jobs under mpirun, killed at random moments and resumed
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
 
 BUILD      ?= build
 EXPERIMENT ?= experiments/11-fashion-cycle.yaml
 JOBS       ?= $(shell nproc)
 FUZZ_S     ?= 60
+KILLS      ?= 50
+SEED       ?= 0
 
 configure = cmake -G Ninja -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 compile   = cmake --build $(1) -j $(JOBS)
 
-.PHONY: run test build bench sanitize thread-sanitize fuzz format clean
+.PHONY: run test test-cluster nightly build bench sanitize thread-sanitize fuzz format clean
 
 run: build
 	@$(BUILD)/veche data get fashion-mnist
@@ -30,6 +34,19 @@ test:
 	@$(call compile,$(BUILD))
 	@$(BUILD)/veche data get fashion-mnist
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-cluster:
+	@scripts/setup.sh test
+	@scripts/setup.sh cluster || true
+	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
+	@$(call compile,$(BUILD))
+	@tests/cluster/run.sh $(BUILD) || [ $$? -eq 77 ]
+
+nightly:
+	@scripts/setup.sh test
+	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
+	@$(call compile,$(BUILD))
+	@tests/cluster/nightly.sh $(BUILD) $(KILLS) $(SEED)
 
 sanitize:
 	@scripts/setup.sh test

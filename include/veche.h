@@ -35,6 +35,7 @@ VECHE_API const char *veche_version(void);
 
 VECHE_API const char *veche_fault_text(veche_fault *f);
 VECHE_API bool veche_fault_is_stop(veche_fault *f); /* the run was stopped on request, and saved */
+VECHE_API bool veche_fault_is_told(veche_fault *f); /* another process of the run says what went wrong */
 VECHE_API void veche_fault_free(veche_fault *f);
 
 /* ---- experiments ---- */
@@ -48,6 +49,8 @@ VECHE_API veche_fault *veche_override(veche_experiment *e, const char *assignmen
 VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);
 /* The network, a line for each layer. Only data sets made from files need to be here. */
 VECHE_API veche_fault *veche_describe_model(const veche_experiment *e, char **text);
+/* The name of the world it is for: "local", "mpi". */
+VECHE_API const char *veche_experiment_world(const veche_experiment *e);
 VECHE_API void veche_experiment_free(veche_experiment *e);
 
 /* ---- runs ---- */
@@ -98,6 +101,16 @@ VECHE_API veche_fault *veche_go(veche_run *r);
 VECHE_API void veche_stop(veche_run *r);
 VECHE_API void veche_close(veche_run *r);
 
+/* In the world `mpi` every process starts and trains the same experiment; rank 0 leads: it alone watches, has a folder
+ * and may ask for a summary or parameters. Elsewhere there is one process, and it leads. */
+VECHE_API bool veche_run_leads(const veche_run *r);
+/* Which rank is where: a line for each machine; empty where there is one process. The caller frees. */
+VECHE_API veche_fault *veche_run_places(const veche_run *r, char **text);
+/* Whether another process of the run on this machine is gone, and which: "rank 2 (process 4711 on node7)". 1: it is, and
+ * this process is the first of those left, who may say so; 2: it is; 0: nobody is known to be. From any thread. */
+VECHE_API int veche_run_lost(const veche_run *r, char *who, size_t n);
+/* How many processes mpirun or srun has started; 1 where neither has. */
+VECHE_API size_t veche_processes(void);
 VECHE_API const char *veche_run_folder(const veche_run *r);
 VECHE_API const char *veche_run_engine(const veche_run *r); /* one line: which engine, threads, memory */
 VECHE_API veche_fault *veche_summary(const veche_run *r, char **json);

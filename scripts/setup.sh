@@ -3,19 +3,22 @@
 #
 #   scripts/setup.sh build        what compiling needs
 #   scripts/setup.sh test         that, and what the test suite needs
-#   scripts/setup.sh bench        that, and PyTorch at its best, to compare with
+#   scripts/setup.sh cluster      that, and a Slurm to try clusters with on one machine
+#   scripts/setup.sh bench        what tests need, and PyTorch at its best, to compare with
 set -euo pipefail
 
-build=(cmake ninja-build gcc libc6-dev pkg-config libdnnl-dev ocl-icd-opencl-dev libyaml-dev libjansson-dev libpng-dev libarchive-dev libssl-dev liblapacke-dev)
-test=("${build[@]}" libcmocka-dev clang libclang-rt-dev python3)
+build=(cmake ninja-build gcc libc6-dev pkg-config libdnnl-dev ocl-icd-opencl-dev libyaml-dev libjansson-dev libpng-dev libarchive-dev libssl-dev liblapacke-dev libopenmpi-dev openmpi-bin)
+test=("${build[@]}" libcmocka-dev clang libclang-rt-dev python3 libmpich-dev mpich)
+cluster=("${test[@]}" slurm-wlm munge)
 bench=("${test[@]}" python3-torch libopenblas0-openmp)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;
 test) wanted=("${test[@]}") ;;
+cluster) wanted=("${cluster[@]}") ;;
 bench) wanted=("${bench[@]}") ;;
 *)
-    echo "usage: scripts/setup.sh build | test | bench" >&2
+    echo "usage: scripts/setup.sh build | test | cluster | bench" >&2
     exit 2
     ;;
 esac

@@ -18,6 +18,7 @@ endif()
 if(NOT WITH_CUDA)
   list(FILTER TESTS EXCLUDE REGEX "test_cuda")
 endif()
+list(FILTER TESTS EXCLUDE REGEX "tests/mpi/") # built once for each MPI, see mpi.cmake
 foreach(source ${TESTS})
   get_filename_component(subject ${source} NAME_WE)
   get_filename_component(folder ${source} DIRECTORY)
@@ -32,7 +33,10 @@ foreach(source ${TESTS})
 endforeach()
 
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/*/*.sh)
-list(FILTER SCRIPTS EXCLUDE REGEX "tests/support/")
+list(FILTER SCRIPTS EXCLUDE REGEX "tests/(support|cluster)/") # those of a cluster take minutes: make test-cluster, make nightly
+if(NOT WITH_MPI)
+  list(FILTER SCRIPTS EXCLUDE REGEX "tests/mpi/")
+endif()
 foreach(source ${SCRIPTS})
   get_filename_component(subject ${source} NAME_WE)
   get_filename_component(folder ${source} DIRECTORY)
@@ -40,6 +44,8 @@ foreach(source ${SCRIPTS})
   add_test(NAME ${room}.${subject} COMMAND bash ${source} ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${room}.${subject} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
+
+include(tests/mpi/mpi.cmake)
 
 # Fuzz targets: tests/fuzz/fuzz_SUBJECT.c, each with LLVMFuzzerTestOneInput and a folder of seeds corpus/SUBJECT.
 if(VECHE_FUZZ)

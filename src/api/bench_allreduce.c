@@ -172,9 +172,9 @@ static fault play(const struct allreduce_bench *s, char **json)
     struct experiment *e;
     struct veche_run *r;
     TRY(make_experiment(s, t.floats, &e));
-    TRY(session_open(e, NULL, &r));
+    TRY(session_open(e, NULL, NULL, &r));
     r->stage.shared = &t;
-    fault f = local_play(r->world);
+    fault f = r->world->ops->play(r->world);
     if (!f)
         f = print(s, &t, json);
     session_close(r);

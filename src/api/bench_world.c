@@ -10,6 +10,7 @@
 #include "api/bench.h"
 #include "api/registry.h"
 #include "api/session.h"
+#include "world/local/local.h"
 #include "base/clock.h"
 
 /* Messages only: an engine that does nothing. */
@@ -37,10 +38,10 @@ static const char mix_text[] =
 
 static fault print(const struct veche_run *r, double seconds, char **json)
 {
-    struct tape_times t = local_times(r->world);
+    struct tape_times t = local_times((const struct local *)r->world);
     uint64_t messages = 0;
     for (size_t i = 0; i < r->stage.n_members; i++)
-        messages += local_counts(r->world, i).messages;
+        messages += r->world->ops->counts(r->world, i).messages;
     double engine = t.learn_s + t.update_s, world = seconds - engine;
     json_t *object = json_pack(
         "{s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "engine", r->engine_line,
@@ -61,9 +62,9 @@ fault bench_world(bool mixing, const char *const *overrides, size_t n, char **js
     struct experiment *e;
     struct veche_run *r;
     TRY(experiment_parse(text, n_bytes, "the benchmark's own experiment", overrides, n, &registry, &e));
-    TRY(session_open(e, NULL, &r));
+    TRY(session_open(e, NULL, NULL, &r));
     double began = clock_now_s();
-    fault f = local_play(r->world);
+    fault f = r->world->ops->play(r->world);
     if (!f)
         f = print(r, clock_now_s() - began, json);
     session_close(r);

@@ -10,7 +10,7 @@
 /* Whose parameters stand for the group's: those of its centre while it lives. */
 static bool has_centre(const struct veche_run *r)
 {
-    return strategy_row(r->experiment)->has_centre && local_is_alive(r->world, r->n_agents);
+    return strategy_row(r->experiment)->has_centre && r->world->ops->is_alive(r->world, r->n_agents);
 }
 
 /* The group's model, in the spare row kept for it: the mean of the living agents' parameters, or the
@@ -22,7 +22,7 @@ static fault blend_model(struct veche_run *r)
     float *weights = calloc(r->n_agents, sizeof *weights);
     fault f = from && weights ? OK : OUT_OF_MEMORY;
     for (size_t i = 0; !f && i < r->n_agents; i++)
-        if (local_is_alive(r->world, i))
+        if (r->world->ops->is_alive(r->world, i))
             from[n++] = i;
     for (size_t i = 0; i < n; i++)
         weights[i] = 1.0f / (float)n;
@@ -30,14 +30,8 @@ static fault blend_model(struct veche_run *r)
     for (size_t i = 0; !f && n && i < 2; i++)
         if (row_size(&r->engine->setup, rows[i])) {
             bool central = rows[i] == ROW_PARAMS && has_centre(r);
-            struct blend b = {.row = rows[i],
-                              .into = local_mean_row(r->stage.n_members),
-                              .also = NO_ROW,
-                              .end = TO_END,
-                              .from = central ? &centre : from,
-                              .weights = central ? (float[]){1} : weights,
-                              .n = central ? 1 : n};
-            f = r->engine->ops->mix(r->engine, &b, 1);
+            f = r->world->ops->blend(r->world, rows[i], central ? &centre : from,
+                                     central ? (float[]){1} : weights, central ? 1 : n);
         }
     free(from);
     free(weights);
@@ -54,13 +48,13 @@ static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
     double squares = 0, length = 0;
     TRY(block_open(2 * n * sizeof(float), &memory));
     float *mean = memory.bytes, *row = mean + n;
-    fault f = r->engine->ops->read(r->engine, ROW_PARAMS, local_mean_row(r->stage.n_members), mean);
+    fault f = r->world->ops->read(r->world, ROW_PARAMS, world_model_row(&r->stage), mean);
     for (size_t j = 0; j < n; j++)
         length += (double)mean[j] * mean[j];
     for (size_t i = 0; !f && i < r->n_agents; i++) {
-        if (!local_is_alive(r->world, i))
+        if (!r->world->ops->is_alive(r->world, i))
             continue;
-        f = r->engine->ops->read(r->engine, ROW_PARAMS, i, row);
+        f = r->world->ops->read(r->world, ROW_PARAMS, i, row);
         double l1 = 0, l2 = 0, linf = 0;
         for (size_t j = 0; j < n; j++) {
             double x = fabs((double)row[j] - mean[j]);
@@ -89,7 +83,7 @@ static fault measure_disagreement(struct veche_run *r, struct disagreement *out)
 static void score(struct veche_run *r, size_t i, const struct exam *exam)
 {
     struct agent *a = &r->agents[i];
-    struct link_counts counts = local_counts(r->world, i);
+    struct link_counts counts = r->world->ops->counts(r->world, i);
     const struct staleness *stale = &a->staleness;
     bool learnt = a->tally.lessons > 0;
     r->scores[i] = (struct score){
@@ -105,7 +99,7 @@ static void score(struct veche_run *r, size_t i, const struct exam *exam)
         .messages = counts.messages,
         .staleness_mean = stale->n ? (double)stale->sum / (double)stale->n : 0,
         .staleness_max = (double)stale->most,
-        .alive = local_is_alive(r->world, i),
+        .alive = r->world->ops->is_alive(r->world, i),
     };
     a->tally = (struct tally){0};
     if (!(r->best_accuracy >= r->scores[i].accuracy))
@@ -121,11 +115,11 @@ static fault examine_all(struct veche_run *r)
     if (!exams)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++)
-        exams[i] = (struct exam){.replica = i < r->n_agents ? i : local_mean_row(r->stage.n_members),
+        exams[i] = (struct exam){.replica = i < r->n_agents ? i : world_model_row(&r->stage),
                                  .n = r->dataset->test.n};
     fault f = several ? blend_model(r) : OK;
     if (!f)
-        f = r->engine->ops->examine(r->engine, exams, n);
+        f = r->world->ops->examine(r->world, exams, n);
     for (size_t i = 0; !f && i < r->n_agents; i++)
         score(r, i, &exams[i]);
     if (!f && several) {
@@ -139,15 +133,15 @@ static fault examine_all(struct veche_run *r)
 
 fault session_evaluate(struct veche_run *r)
 {
-    TRY(local_settle(r->world));
+    TRY(r->world->ops->settle(r->world));
     TRY(examine_all(r));
     r->evaluated = r->stage.ended;
     struct evaluation e = {
-        .step = local_steps(r->world),
+        .step = r->world->ops->steps(r->world),
         .round = session_rounds(r),
         .epoch = session_epochs(r),
         .real_s = session_seconds(r),
-        .virtual_s = local_now_s(r->world),
+        .virtual_s = r->world->ops->now_s(r->world),
         .samples = r->stage.samples,
         .scores = r->scores,
         .n_agents = r->n_agents,
@@ -170,7 +164,7 @@ static fault hash_parameters(const struct veche_run *r, char hex[SHA256_HEX])
     TRY(block_open(n_bytes, &row));
     fault f = sha256_open(&hash);
     for (size_t i = 0; !f && i < r->n_agents; i++) {
-        f = r->engine->ops->read(r->engine, ROW_PARAMS, i, row.bytes);
+        f = r->world->ops->read(r->world, ROW_PARAMS, i, row.bytes);
         if (!f)
             sha256_add(&hash, row.bytes, n_bytes);
     }
@@ -191,23 +185,24 @@ static const char *helper_word(const struct kind *strategy)
 
 struct waiting session_waiting(const struct veche_run *r, bool thorough)
 {
+    const struct waits *waits = r->world->ops->waits(r->world);
     struct waiting w = {
         .waiting_s = r->waits,
-        .waited_for_s = local_waited_for(r->world),
+        .waited_for_s = waits->for_agents,
         .n_agents = r->n_agents,
         .n_members = r->stage.n_members,
-        .virtual_s = local_now_s(r->world),
+        .virtual_s = r->world->ops->now_s(r->world),
         .helper = helper_word(r->experiment->strategy.kind),
         .longest = NO_MEMBER,
         .link = {NO_MEMBER, NO_MEMBER},
     };
     size_t who, ends[2];
     for (size_t i = 0; i < w.n_members; i++)
-        r->waits[i] = local_counts(r->world, i).waiting_s;
-    waiting_judge(&w, local_helpers_waited_for(r->world), r->waits + r->n_agents);
-    if (w.most != NO_MEMBER && local_longest_for(r->world, (size_t)w.most, &who, &w.longest_s))
+        r->waits[i] = r->world->ops->counts(r->world, i).waiting_s;
+    waiting_judge(&w, waits->for_helpers, r->waits + r->n_agents);
+    if (w.most != NO_MEMBER && waits_longest_for(waits, (size_t)w.most, &who, &w.longest_s))
         w.longest = (int64_t)who;
-    if (thorough && local_slowest_link(r->world, ends, &w.link_s)) {
+    if (thorough && waits_slowest_link(waits, ends, &w.link_s)) {
         w.link[0] = (int64_t)ends[0];
         w.link[1] = (int64_t)ends[1];
     }
@@ -217,9 +212,9 @@ struct waiting session_waiting(const struct veche_run *r, bool thorough)
 /* What the agents did together: bytes, messages, waiting, staleness. */
 static void add_up(const struct veche_run *r, struct summary *s)
 {
-    double waiting = 0, stale = 0, steps = 0, now = local_now_s(r->world);
+    double waiting = 0, stale = 0, steps = 0, now = r->world->ops->now_s(r->world);
     for (size_t i = 0; i < r->stage.n_members; i++) {
-        struct link_counts c = local_counts(r->world, i);
+        struct link_counts c = r->world->ops->counts(r->world, i);
         const struct staleness *st = &r->agents[i].staleness;
         s->bytes += c.bytes;
         s->messages += c.messages;
@@ -256,7 +251,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .best_accuracy = r->best_accuracy,
         .averaged_accuracy = r->averaged_accuracy,
         .real_s = seconds,
-        .virtual_s = local_now_s(r->world),
+        .virtual_s = r->world->ops->now_s(r->world),
         .images_per_s = seconds > 0 ? (double)r->stage.samples / seconds : 0,
         .notes = r->notes,
         .disagreement = r->disagreement,

@@ -106,12 +106,12 @@ static fault list_needed(struct veche_run *r, struct inventory *v, const bool *n
 /* What a checkpoint of this moment must hold. */
 static fault take_inventory(struct veche_run *r, struct inventory *v)
 {
-    size_t n_rows = r->engine->setup.n_replicas + r->engine->setup.n_spare;
+    size_t n_rows = r->world->ops->n_rows(r->world);
     bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
     if (!needed)
         return OUT_OF_MEMORY;
     for (int row = 0; row < N_ROWS; row++)
-        local_rows_needed(r->world, (enum row)row, needed + (size_t)row * n_rows);
+        r->world->ops->rows_needed(r->world, (enum row)row, needed + (size_t)row * n_rows);
     fault f = list_needed(r, v, needed, n_rows);
     free(needed);
     return f;
@@ -178,13 +178,39 @@ static bool read_agent(struct veche_run *r, size_t i, const char *text)
     return n == 17;
 }
 
+/* What a member has done, in a world that does not live through it again. */
+static const char *print_account(struct veche_run *r, size_t member)
+{
+    struct account a = r->world->ops->account(r->world, member);
+    const struct link_counts *c = &a.counts;
+    return arena_printf(
+        &r->arena, "%llu %llu %llu %llu %.17g %llu %llu %llu %llu %llu %llu %llu %llu %.17g",
+        (unsigned long long)a.k, (unsigned long long)a.lessons, (unsigned long long)a.steps,
+        (unsigned long long)a.dropped, a.lr, (unsigned long long)a.staleness.sum, (unsigned long long)a.staleness.most,
+        (unsigned long long)a.staleness.n, (unsigned long long)c->bytes, (unsigned long long)c->messages,
+        (unsigned long long)c->lost, (unsigned long long)c->received, (unsigned long long)c->unread, c->waiting_s);
+}
+
+static bool read_account(const char *text, struct account *a)
+{
+    unsigned long long w[12];
+    int n = sscanf(text, "%llu %llu %llu %llu %lg %llu %llu %llu %llu %llu %llu %llu %llu %lg", &w[0], &w[1], &w[2], &w[3],
+                   &a->lr, &w[4], &w[5], &w[6], &w[7], &w[8], &w[9], &w[10], &w[11], &a->counts.waiting_s);
+    a->k = w[0], a->lessons = w[1], a->steps = w[2], a->dropped = w[3];
+    a->staleness = (struct staleness){w[4], w[5], w[6]};
+    a->counts.bytes = w[7], a->counts.messages = w[8], a->counts.lost = w[9];
+    a->counts.received = w[10], a->counts.unread = w[11];
+    return n == 14;
+}
+
 static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *n_out)
 {
     struct number numbers[MOST_NUMBERS];
-    uint64_t step = local_steps(r->world);
+    uint64_t step = r->world->ops->steps(r->world);
     double real_s = session_seconds(r);
     size_t n = list_numbers(r, &step, &real_s, numbers), at = 0;
-    struct metadata *m = ARENA_NEW(&r->arena, struct metadata, n + r->n_agents + 2);
+    bool accounts = r->world->ops->account != NULL;
+    struct metadata *m = ARENA_NEW(&r->arena, struct metadata, n + r->n_agents + r->stage.n_members + 4);
     if (!m)
         return OUT_OF_MEMORY;
     m[at++] = (struct metadata){"format", FORMAT};
@@ -196,6 +222,12 @@ static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *
                                 : arena_printf(&r->arena, "%.17g", *numbers[i].real)};
     for (size_t i = 0; i < r->n_agents; i++)
         m[at++] = (struct metadata){arena_printf(&r->arena, "agent%zu", i), print_agent(r, i)};
+    for (size_t i = 0; accounts && i < r->stage.n_members; i++)
+        m[at++] = (struct metadata){arena_printf(&r->arena, "member%zu", i), print_account(r, i)};
+    if (accounts) {
+        m[at++] = (struct metadata){"agents", arena_printf(&r->arena, "%zu", r->n_agents)};
+        m[at++] = (struct metadata){"epoch", arena_printf(&r->arena, "%.17g", session_epochs(r))};
+    }
     for (size_t i = 0; i < at; i++)
         if (!m[i].key || !m[i].text)
             return OUT_OF_MEMORY;
@@ -241,13 +273,13 @@ fault session_save(struct veche_run *r)
     struct inventory v = {0};
     struct metadata *metadata;
     size_t n;
-    TRY(local_settle(r->world));
+    TRY(r->world->ops->settle(r->world));
     TRY(take_inventory(r, &v));
     for (size_t i = 0; i < v.n_pieces; i++)
-        TRY(r->engine->ops->read(r->engine, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+        TRY(r->world->ops->read(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
     TRY(print_metadata(r, &metadata, &n));
     TRY(run_save(&r->folder, session_rounds(r), v.tensors, v.n_tensors, metadata, n));
-    r->saved = local_steps(r->world);
+    r->saved = r->world->ops->steps(r->world);
     session_tell(r, VECHE_CHECKPOINT, r->folder.path);
     return OK;
 }
@@ -255,7 +287,7 @@ fault session_save(struct veche_run *r)
 /* The network alone, for other programs: of the one agent, or the mean of all. */
 fault session_save_model(struct veche_run *r)
 {
-    size_t n_rows = r->engine->setup.n_replicas + r->engine->setup.n_spare;
+    size_t n_rows = r->world->ops->n_rows(r->world);
     bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
     if (!needed)
         return OUT_OF_MEMORY;
@@ -264,9 +296,9 @@ fault session_save_model(struct veche_run *r)
     fault f = list_needed(r, &v, needed, n_rows);
     free(needed);
     TRY(f);
-    size_t source = r->n_agents > 1 ? local_mean_row(r->stage.n_members) : 0;
+    size_t source = r->n_agents > 1 ? world_model_row(&r->stage) : 0;
     for (size_t i = 0; i < v.n_pieces; i++)
-        TRY(r->engine->ops->read(r->engine, v.pieces[i].row, source, v.pieces[i].floats));
+        TRY(r->world->ops->read(r->world, v.pieces[i].row, source, v.pieces[i].floats));
     for (size_t i = 0; i < v.n_tensors; i++)
         v.tensors[i].name += strlen("agent0.");
     char path[RUN_PATH + 32];
@@ -297,25 +329,55 @@ static fault take_tensor(const struct veche_run *r, const struct tensors *t, con
     return OK;
 }
 
-static fault take_all(struct veche_run *r, const struct tensors *t)
+static fault take_rows(struct veche_run *r, const struct tensors *t)
 {
     struct inventory v = {0};
-    const char *format = tensors_metadata(t, "format");
-    uint64_t step;
-    if (!format || strcmp(format, FORMAT) != 0)
-        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is '%s' and not '%s'", r->folder.path,
-                    format ? format : "of no stated format", FORMAT);
-    TRY(read_numbers(r, t, &step));
-    TRY(local_replay(r->world, step));
-    if (local_steps(r->world) != step)
-        return FAIL(FAULT_CHECKPOINT,
-                    "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
-                    r->folder.path, (unsigned long long)step);
     TRY(take_inventory(r, &v));
     for (size_t i = 0; i < v.n_tensors; i++)
         TRY(take_tensor(r, t, &v.tensors[i]));
     for (size_t i = 0; i < v.n_pieces; i++)
-        TRY(r->engine->ops->write(r->engine, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+        TRY(r->world->ops->write(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+    return OK;
+}
+
+/* A world that does not live through its steps again begins at their end. */
+static fault take_accounts(struct veche_run *r, const struct tensors *t, uint64_t step)
+{
+    if (!r->world->ops->account)
+        return OK;
+    r->seen_rounds = (double)step;
+    r->seen_epochs = (double)step / r->stage.rounds_per_epoch;
+    for (size_t i = 0; i < r->stage.n_members; i++) {
+        char key[32];
+        struct account a = {0};
+        snprintf(key, sizeof key, "member%zu", i);
+        const char *text = tensors_metadata(t, key);
+        if (!text || !read_account(text, &a))
+            return bad_checkpoint(r, key);
+        if (i < r->n_agents)
+            a.tally = r->agents[i].tally;
+        r->world->ops->set_account(r->world, i, &a);
+    }
+    return OK;
+}
+
+static fault take_all(struct veche_run *r, const struct tensors *t)
+{
+    const char *format = tensors_metadata(t, "format"), *agents = tensors_metadata(t, "agents");
+    uint64_t step;
+    if (!format || strcmp(format, FORMAT) != 0)
+        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is '%s' and not '%s'", r->folder.path,
+                    format ? format : "of no stated format", FORMAT);
+    if (r->world->ops->account && agents && strtoull(agents, NULL, 10) != r->n_agents)
+        return session_take_model(r, t, strtoull(agents, NULL, 10));
+    TRY(read_numbers(r, t, &step));
+    TRY(r->world->ops->restore(r->world, step));
+    if (r->world->ops->steps(r->world) != step)
+        return FAIL(FAULT_CHECKPOINT,
+                    "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
+                    r->folder.path, (unsigned long long)step);
+    TRY(take_rows(r, t));
+    TRY(take_accounts(r, t, step));
     r->saved = step;
     return OK;
 }

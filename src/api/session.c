@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "experiment/machines.h"
+#include "world/local/local.h"
 
 fault session_check(const struct experiment *e)
 {
@@ -24,6 +26,10 @@ fault session_check(const struct experiment *e)
             e->strategy.kind->name, (long long)e->agents);
     if (row->check)
         TRY(row->check(e, (size_t)e->agents));
+    if (strcmp(e->world.kind->name, "mpi") == 0 && (e->events.n || e->events.has_random))
+        return fail_at(e->events.n ? e->events.at[0].place : e->events.random.place,
+                       "events: machines crash and return as written in the local world only; those of the world 'mpi' are "
+                       "real");
     TRY(split_check(&e->data, (size_t)e->agents));
     return optim_check(&e->optim);
 }
@@ -55,21 +61,29 @@ static fault open_topology(struct veche_run *r)
     return weights_make(r->topology, kind, &r->weights);
 }
 
+/* All members live in this process. */
+static bool is_alone(const struct veche_run *r)
+{
+    return r->seat.n_ranks == 0;
+}
+
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
     size_t members = (size_t)e->members, helpers = members - (size_t)e->agents;
     size_t n_links = (r->topology ? r->topology->n_edges : 0) + helpers * (size_t)e->agents;
+    bool alone = is_alone(r);
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
         .test = &r->dataset->test,
-        .n_replicas = members,
+        .n_replicas = alone ? members : mpi_replicas(e),
         .n_keep = strategy_row(e)->n_keep,
-        .n_spare = local_spare_rows(members, n_links),
+        .n_spare = alone ? local_spare_rows(members, n_links) : 1,
+        .rows_on_host = !alone,
         .batch = (size_t)e->data.batch,
         .precision = (enum precision)e->engine.precision,
-        .threads = (int)e->engine.threads,
+        .threads = alone || e->engine.threads ? (int)e->engine.threads : r->seat.threads,
         .optim = &e->optim,
     };
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
@@ -86,7 +100,7 @@ static fault start_replicas(struct veche_run *r)
     float *params = start.bytes, *stats = params + g->size;
     graph_init(g, (uint64_t)r->experiment->train.seed, params, stats);
     fault f = OK;
-    for (size_t i = 0; !f && i < r->stage.n_members; i++) {
+    for (size_t i = 0; !f && i < (is_alone(r) ? r->stage.n_members : 1); i++) {
         f = r->engine->ops->write(r->engine, ROW_PARAMS, i, params);
         if (!f && g->stats_size)
             f = r->engine->ops->write(r->engine, ROW_STATS, i, stats);
@@ -105,40 +119,71 @@ static size_t longest_share(const struct split *s)
     return longest;
 }
 
-static fault open_agents(struct veche_run *r)
+/* Who learns from what. A process that hosts one agent keeps that one's samples. */
+static fault open_split(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
     size_t agents = (size_t)e->agents, members = (size_t)e->members;
-    r->agents = calloc(members, sizeof *r->agents);
-    r->scores = calloc(agents, sizeof *r->scores);
     r->speeds = calloc(members, sizeof *r->speeds);
-    r->waits = calloc(members, sizeof *r->waits);
-    if (!r->agents || !r->scores || !r->speeds || !r->waits)
+    if (!r->speeds)
         return OUT_OF_MEMORY;
     machine_speeds(&e->machines, (uint64_t)e->train.seed, agents, r->speeds);
     for (size_t i = agents; i < members; i++)
         r->speeds[i] = 1;
     TRY(split_make(&e->data, &r->dataset->train, agents, r->speeds, (uint64_t)e->train.seed, &r->split));
-    double per_epoch = (double)longest_share(&r->split) / (double)e->data.batch;
+    r->longest_share = longest_share(&r->split);
+    return OK;
+}
+
+static void open_stage(struct veche_run *r)
+{
+    const struct experiment *e = r->experiment;
+    double per_epoch = (double)r->longest_share / (double)e->data.batch;
+    r->n_agents = (size_t)e->agents;
     r->stage = (struct stage){
         .experiment = e,
         .topology = r->topology,
         .weights = &r->weights,
         .seed = (uint64_t)e->train.seed,
-        .n_agents = agents,
-        .n_members = members,
+        .n_agents = (size_t)e->agents,
+        .n_members = (size_t)e->members,
         .n_params = r->graph->size,
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
         .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
         .asynchronous = strategy_is_asynchronous(e),
     };
+}
+
+/* An agent that lives elsewhere: what is known of it here. */
+static void introduce(struct veche_run *r, size_t i, size_t n_share)
+{
+    r->agents[i] = (struct agent){
+        .index = i,
+        .stage = &r->stage,
+        .settings = r->experiment->strategy.settings,
+        .feed = {.batch = (size_t)r->experiment->data.batch, .n_share = n_share ? n_share : r->longest_share},
+    };
+}
+
+static fault open_agents(struct veche_run *r)
+{
+    const struct experiment *e = r->experiment;
+    size_t agents = (size_t)e->agents, members = (size_t)e->members;
+    open_stage(r);
+    r->agents = calloc(members, sizeof *r->agents);
+    r->scores = calloc(agents, sizeof *r->scores);
+    r->waits = calloc(members, sizeof *r->waits);
+    if (!r->agents || !r->scores || !r->waits)
+        return OUT_OF_MEMORY;
     if (strategy_row(e)->open)
         TRY(strategy_row(e)->open(&r->stage));
-    r->n_agents = agents;
     for (size_t i = 0; i < members; i++) {
         const size_t *first = r->split.first + (i < agents ? i : agents - 1);
-        TRY(agent_init(&r->agents[i], &r->stage, i, r->split.samples + first[0], first[1] - first[0]));
+        if (is_alone(r) || i == r->seat.rank)
+            TRY(agent_init(&r->agents[i], &r->stage, i, r->split.samples + first[0], first[1] - first[0]));
+        else
+            introduce(r, i, first[1] - first[0]);
     }
     return OK;
 }
@@ -146,22 +191,89 @@ static fault open_agents(struct veche_run *r)
 static fault moment(void *ctx);
 static void note(void *ctx, double now_s, size_t agent, const char *kind, const char *text);
 
-static fault open_parts(struct veche_run *r)
+static bool is_due_at(void *ctx, uint64_t round);
+static bool has_to_stop(void *ctx);
+static void stop(void *ctx);
+
+static fault open_data(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
+    bool learns = !is_alone(r) && r->seat.rank < (size_t)e->agents;
     TRY(session_check(e));
     TRY(open_topology(r));
-    TRY(dataset_open(&e->data, (uint64_t)e->train.seed, &r->dataset));
+    TRY(dataset_open_for(&e->data, (uint64_t)e->train.seed, learns ? (int64_t)r->seat.rank : -1, &r->dataset));
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));
-    TRY(open_engine(r));
-    TRY(open_agents(r));
-    TRY(start_replicas(r));
-    return local_open(&r->stage, r->agents, r->engine, r->speeds, (struct watcher){r, moment, note},
-                      &r->world);
+    return open_split(r);
 }
 
-fault session_open(struct experiment *e, const veche_options *options, struct veche_run **out)
+static fault open_members(struct veche_run *r)
+{
+    TRY(open_engine(r));
+    TRY(open_agents(r));
+    return start_replicas(r);
+}
+
+static struct watcher watcher_of(struct veche_run *r)
+{
+    return (struct watcher){.ctx = r,
+                            .moment = moment,
+                            .note = note,
+                            .is_due = is_due_at,
+                            .has_to_stop = has_to_stop,
+                            .stop = stop};
+}
+
+static fault open_here(struct veche_run *r)
+{
+    TRY(open_data(r));
+    TRY(open_members(r));
+    return local_open(&r->stage, r->agents, r->engine, r->speeds, watcher_of(r), &r->world);
+}
+
+/* Ranks that differ in any of these would train different things without a word. */
+static fault compare_ranks(struct veche_run *r)
+{
+    const struct experiment *e = r->experiment;
+    double patience = e->network.patience_s;
+    char data[65], hash[SHA256_HEX], *yaml;
+    struct sha256 sha = {0};
+    bool by_files = strcmp(e->data.split.kind->name, "files") == 0;
+    fault f = experiment_print(e, &yaml);
+    if (!f)
+        f = sha256_open(&sha);
+    if (!f) {
+        sha256_add(&sha, yaml, strlen(yaml));
+        sha256_close(&sha, hash);
+        free(yaml);
+        f = dataset_digest(r->dataset, !by_files, data);
+    }
+    TRY(mpi_agree(&r->seat, f, patience));
+    TRY(mpi_compare(&r->seat, "version of veche", veche_version(), patience));
+    TRY(mpi_compare(&r->seat, "experiment", hash, patience));
+    TRY(mpi_compare(&r->seat, "data set", data, patience));
+    char model[128];
+    snprintf(model, sizeof model, "%.80s with %zu parameters", r->graph->name, r->graph->size);
+    TRY(mpi_compare(&r->seat, "model", model, patience));
+    uint64_t longest;
+    TRY(mpi_largest(&r->seat, r->longest_share, patience, &longest));
+    r->longest_share = (size_t)longest;
+    return OK;
+}
+
+/* Where somebody cannot open its part, all say so together. */
+static fault open_there(struct veche_run *r)
+{
+    double patience = r->experiment->network.patience_s;
+    TRY(mpi_agree(&r->seat, open_data(r), patience));
+    TRY(compare_ranks(r));
+    fault f = dataset_keep(r->dataset, &r->split, r->seat.rank < (size_t)r->experiment->agents ? r->seat.rank : 0);
+    TRY(mpi_agree(&r->seat, f ? f : open_members(r), patience));
+    return mpi_open(&r->seat, &r->stage, r->agents, r->engine, watcher_of(r), &r->world);
+}
+
+fault session_open(struct experiment *e, const struct mpi_seat *seat, const veche_options *options,
+                   struct veche_run **out)
 {
     struct veche_run *r = calloc(1, sizeof *r);
     if (!r) {
@@ -169,13 +281,15 @@ fault session_open(struct experiment *e, const veche_options *options, struct ve
         return OUT_OF_MEMORY;
     }
     r->experiment = e;
+    if (seat)
+        r->seat = *seat;
     r->folder.lock = r->folder.events = -1;
     if (options)
         r->options = *options;
     r->evaluated = r->saved = NOT_YET;
     r->best_accuracy = r->averaged_accuracy = r->averaged_loss = NAN;
     snprintf(r->status, sizeof r->status, "started");
-    fault f = open_parts(r);
+    fault f = seat ? open_there(r) : open_here(r);
     if (f) {
         session_close(r);
         return f;
@@ -189,7 +303,8 @@ void session_close(struct veche_run *r)
     if (!r)
         return;
     run_close(&r->folder);
-    local_close(r->world);
+    if (r->world)
+        r->world->ops->close(r->world);
     if (strategy_row(r->experiment)->close)
         strategy_row(r->experiment)->close(&r->stage);
     for (size_t i = 0; r->agents && i < r->stage.n_members; i++)
@@ -279,7 +394,7 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
         .epoch = session_epochs(r),
         .epochs = r->stage.epochs,
         .real_s = session_seconds(r),
-        .virtual_s = local_now_s(r->world),
+        .virtual_s = r->world->ops->now_s(r->world),
         .images_per_s = r->pace.rate,
         .lr = r->agents[0].lr,
         .loss = evaluated ? spread_of_scores(r->scores, n, offsetof(struct score, loss)).mean : NAN,
@@ -296,6 +411,31 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
     }
     tell_waiting(r, &event, name);
     r->options.watch(r->options.ctx, &event);
+}
+
+/* Whether a multiple of `every` is reached with this round. */
+static bool is_reached(const struct veche_run *r, const struct every *every, uint64_t round)
+{
+    double hair = 1e-9, per = every->unit == EVERY_EPOCHS ? r->stage.rounds_per_epoch * every->count : every->count;
+    return every->unit != EVERY_NEVER &&
+           floor((double)round / per + hair) > floor(((double)round - 1) / per + hair);
+}
+
+static bool is_due_at(void *ctx, uint64_t round)
+{
+    const struct veche_run *r = ctx;
+    const struct train_settings *t = &r->experiment->train;
+    return is_reached(r, &t->evaluate_every, round) || is_reached(r, &t->checkpoint_every, round);
+}
+
+static bool has_to_stop(void *ctx)
+{
+    return atomic_load_explicit(&((struct veche_run *)ctx)->stop, memory_order_relaxed);
+}
+
+static void stop(void *ctx)
+{
+    atomic_store(&((struct veche_run *)ctx)->stop, true);
 }
 
 /* Whether a multiple of `every` lies between what was seen at the last moment and now. */
@@ -321,7 +461,7 @@ static fault moment(void *ctx)
     bool evaluate = is_due(r, &t->evaluate_every), save = is_due(r, &t->checkpoint_every);
     r->seen_epochs = session_epochs(r);
     r->seen_rounds = (double)session_rounds(r);
-    if (local_is_replaying(r->world))
+    if (r->world->ops->is_replaying(r->world))
         return OK;
     if (advanced) {
         keep_pace(r);
@@ -331,14 +471,14 @@ static fault moment(void *ctx)
         TRY(session_evaluate(r));
     if (save)
         TRY(session_save(r));
-    return atomic_load_explicit(&r->stop, memory_order_relaxed) ? FAIL(FAULT_STOPPED, "stopped") : OK;
+    return has_to_stop(r) ? FAIL(FAULT_STOPPED, "stopped") : OK;
 }
 
 static void note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
 {
     struct veche_run *r = ctx;
     r->notes++;
-    uint64_t step = local_steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
+    uint64_t step = r->world->ops->steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
     fault_drop(run_record_note(&r->folder, step, now_s, session_seconds(r), (int64_t)agent, kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
@@ -347,7 +487,7 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 static fault stop_here(struct veche_run *r)
 {
     snprintf(r->status, sizeof r->status, "stopped");
-    if (r->saved != local_steps(r->world))
+    if (r->saved != r->world->ops->steps(r->world))
         TRY(session_save(r));
     return FAIL(FAULT_STOPPED, "stopped on request after round %llu of %llu; go on with: veche resume %s",
                 (unsigned long long)session_rounds(r), (unsigned long long)r->stage.rounds, r->folder.path);
@@ -359,7 +499,7 @@ static fault finish(struct veche_run *r)
     session_tell(r, VECHE_PROGRESS, NULL);
     if (r->evaluated != r->stage.ended)
         TRY(session_evaluate(r));
-    if (r->saved != local_steps(r->world))
+    if (r->saved != r->world->ops->steps(r->world))
         TRY(session_save(r));
     snprintf(r->status, sizeof r->status, "done");
     TRY(session_save_model(r));
@@ -369,9 +509,11 @@ static fault finish(struct veche_run *r)
 
 static fault play(struct veche_run *r)
 {
+    if (!r->world->ops->leads(r->world))
+        return r->world->ops->play(r->world);
     if (r->saved == NOT_YET && r->experiment->train.checkpoint_every.unit != EVERY_NEVER)
         TRY(session_save(r));
-    fault f = local_play(r->world);
+    fault f = r->world->ops->play(r->world);
     if (!f)
         return finish(r);
     if (fault_kind_of(f) != FAULT_STOPPED)
@@ -387,9 +529,9 @@ fault session_go(struct veche_run *r)
     fault f = play(r);
     r->earlier_s = session_seconds(r);
     r->began_s = 0;
-    if (f && fault_kind_of(f) != FAULT_STOPPED) {
+    if (f && fault_kind_of(f) != FAULT_STOPPED && r->world->ops->leads(r->world)) {
         snprintf(r->status, sizeof r->status, "failed");
-        fault_drop(run_record_fault(&r->folder, local_steps(r->world), r->earlier_s,
+        fault_drop(run_record_fault(&r->folder, r->world->ops->steps(r->world), r->earlier_s,
                                     fault_kind_help(fault_kind_of(f)), fault_text(f)));
     }
     return f;

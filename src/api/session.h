@@ -16,7 +16,7 @@
 #include "strategy/agent.h"
 #include "topology/topology.h"
 #include "veche.h"
-#include "world/local/local.h"
+#include "world/mpi/mpi_world.h"
 
 struct veche_run {
     struct experiment *experiment; /* owned, as all pointers below */
@@ -25,12 +25,14 @@ struct veche_run {
     struct topology *topology; /* NULL: none was written */
     struct weights weights;
     struct split split;
+    size_t longest_share;
     struct engine *engine;
     struct run_folder folder;
     struct stage stage;
     struct agent *agents;
     size_t n_agents; /* that learn; stage.n_members of them in all */
-    struct local *world;
+    struct mpi_seat seat; /* n_ranks 0: all members live in this process */
+    struct world *world;
     double *speeds;
     struct score *scores; /* of the last evaluation, one per agent */
     double *waits;        /* what each member has waited, as of session_waiting */
@@ -63,8 +65,10 @@ fault session_check(const struct experiment *e);
 /* The graph an experiment names, which must have a vertex for each agent; NULL where it names none. */
 fault session_topology(const struct experiment *e, struct topology **out);
 
-/* Opens all an experiment names; takes the experiment, also on a fault. */
-fault session_open(struct experiment *e, const veche_options *options, struct veche_run **out);
+/* Opens all an experiment names; takes the experiment, also on a fault. `seat`: where this process sits among those of
+ * the world `mpi`, which all call this together; NULL in any other world. */
+fault session_open(struct experiment *e, const struct mpi_seat *seat, const veche_options *options,
+                   struct veche_run **out);
 void session_close(struct veche_run *r);
 fault session_go(struct veche_run *r);
 
@@ -85,5 +89,7 @@ struct waiting session_waiting(const struct veche_run *r, bool thorough);
 fault session_save(struct veche_run *r);
 fault session_restore(struct veche_run *r);
 fault session_save_model(struct veche_run *r);
+/* regroup.c: from a checkpoint of so many other agents. */
+fault session_take_model(struct veche_run *r, const struct tensors *t, size_t saved_by);
 
 #endif

@@ -27,6 +27,11 @@ bool veche_fault_is_stop(veche_fault *f)
     return f && fault_kind_of(f) == FAULT_STOPPED;
 }
 
+bool veche_fault_is_told(veche_fault *f)
+{
+    return f && fault_kind_of(f) == FAULT_ELSEWHERE;
+}
+
 void veche_fault_free(veche_fault *f)
 {
     fault_drop(f);
@@ -150,6 +155,11 @@ veche_fault *veche_describe_model(const veche_experiment *e, char **text)
     return experiment_examine(e->parsed, text);
 }
 
+const char *veche_experiment_world(const veche_experiment *e)
+{
+    return e->parsed->world.kind->name;
+}
+
 void veche_experiment_free(veche_experiment *e)
 {
     if (!e)
@@ -180,19 +190,85 @@ static fault print_for_run(const struct veche_run *r, char **out)
     return OK;
 }
 
+/* ---- ranks ---- */
+
+static bool is_for_ranks(const struct experiment *e)
+{
+    return strcmp(e->world.kind->name, "mpi") == 0;
+}
+
+/* How many agents learn where there are so many ranks, helpers among them. */
+static fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents)
+{
+    const struct kind *k = e->strategy.kind;
+    int64_t ranks = (int64_t)n_ranks, learners = ranks;
+    while (k->helpers && learners > 0 && learners + k->helpers(e->strategy.settings, learners) > ranks)
+        learners--;
+    *agents = learners;
+    if (learners > 0 && (!k->helpers || learners + k->helpers(e->strategy.settings, learners) == ranks))
+        return OK;
+    return fail_at(e->strategy.place, "strategy.kind: '%s' with these settings cannot be shared out among %zu rank%s", k->name,
+                   n_ranks, n_ranks == 1 ? "" : "s");
+}
+
+/* The experiment again, with as many agents as the ranks say; takes the first one, also on a fault. */
+static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, const char *text, const char *source,
+                          const char *const *overrides, size_t n)
+{
+    struct registry registry = registry_of_everything();
+    int64_t agents = 0;
+    char line[32];
+    fault f = agents_of_ranks(*e, seat->n_ranks, &agents);
+    experiment_free(*e);
+    *e = NULL;
+    TRY(f);
+    const char **all = calloc(n + 1, sizeof *all);
+    if (!all)
+        return OUT_OF_MEMORY;
+    if (n)
+        memcpy(all, overrides, n * sizeof *all);
+    snprintf(line, sizeof line, "agents=%lld", (long long)agents);
+    all[n] = line;
+    f = experiment_parse(text, strlen(text), source, all, n + 1, &registry, e);
+    free(all);
+    return f;
+}
+
+static fault open_run(struct experiment *e, const char *text, const char *source, const char *const *overrides, size_t n,
+                      const veche_options *options, struct veche_run **out)
+{
+    struct mpi_seat seat;
+    if (!is_for_ranks(e))
+        return session_open(e, NULL, options, out);
+    fault f = mpi_join(&seat);
+    if (f) {
+        experiment_free(e);
+        return f;
+    }
+    double patience = e->network.patience_s;
+    TRY(mpi_agree(&seat, fit_to_ranks(&e, &seat, text, source, overrides, n), patience));
+    return session_open(e, &seat, options, out);
+}
+
+static fault make_folder(struct veche_run *r)
+{
+    char *yaml;
+    if (!r->world->ops->leads(r->world))
+        return OK;
+    TRY(print_for_run(r, &yaml));
+    const char *parent = r->options.folder ? r->options.folder : "runs";
+    fault f = run_create(parent, r->experiment->name, yaml, r->experiment->train.keep, &r->folder);
+    free(yaml);
+    return f;
+}
+
 veche_fault *veche_start(const veche_experiment *e, const veche_options *options, veche_run **out)
 {
     struct experiment *copy;
     struct veche_run *r;
-    char *yaml;
     TRY(parse(e, &copy));
-    TRY(session_open(copy, options, &r));
-    fault f = print_for_run(r, &yaml);
-    if (!f) {
-        const char *parent = options && options->folder ? options->folder : "runs";
-        f = run_create(parent, r->experiment->name, yaml, r->experiment->train.keep, &r->folder);
-        free(yaml);
-    }
+    TRY(open_run(copy, e->text, e->source, (const char *const *)e->overrides, e->n_overrides, options, &r));
+    fault f = make_folder(r);
     if (f) {
         session_close(r);
         return f;
@@ -201,22 +277,54 @@ veche_fault *veche_start(const veche_experiment *e, const veche_options *options
     return OK;
 }
 
+/* ---- resuming ---- */
+
+static fault read_experiment(const char *path, char **text)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    *text = malloc(MOST_TEXT + 1);
+    fault f = *text ? read_text(path, file, *text) : OUT_OF_MEMORY;
+    fclose(file);
+    return f;
+}
+
+/* Under a launcher the run's folder need be there for rank 0 only. */
+static fault read_for_all(const char *path, char **text)
+{
+    struct mpi_seat seat;
+    if (mpi_launched() < 2)
+        return read_experiment(path, text);
+    const double patience_s = 60; /* that of the experiment is not known yet */
+    TRY(mpi_join(&seat));
+    TRY(mpi_agree(&seat, seat.rank == 0 ? read_experiment(path, text) : OK, patience_s));
+    return mpi_spread_text(&seat, text, patience_s);
+}
+
 static fault open_folder(struct veche_run *r, const char *path)
 {
+    if (!r->world->ops->leads(r->world))
+        return OK;
     TRY(run_open(path, r->experiment->train.keep, &r->folder));
     return session_restore(r);
 }
 
 veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out)
 {
-    char path[RUN_PATH + 32];
+    char path[RUN_PATH + 32], *text = NULL;
     struct registry registry = registry_of_everything();
     struct experiment *e;
     struct veche_run *r;
     snprintf(path, sizeof path, "%s/experiment.yaml", run_folder);
-    TRY(experiment_read(path, NULL, 0, &registry, &e));
-    TRY(session_open(e, options, &r));
-    fault f = open_folder(r, run_folder);
+    fault f = read_for_all(path, &text);
+    if (!f)
+        f = experiment_parse(text, strlen(text), path, NULL, 0, &registry, &e);
+    if (!f)
+        f = open_run(e, text, path, NULL, 0, options, &r);
+    free(text);
+    TRY(f);
+    f = open_folder(r, run_folder);
     if (f) {
         session_close(r);
         return f;
@@ -238,6 +346,29 @@ void veche_stop(veche_run *r)
 void veche_close(veche_run *r)
 {
     session_close(r);
+}
+
+bool veche_run_leads(const veche_run *r)
+{
+    return r->world->ops->leads(r->world);
+}
+
+veche_fault *veche_run_places(const veche_run *r, char **text)
+{
+    if (r->world->ops->places)
+        return r->world->ops->places(r->world, text);
+    *text = strdup("");
+    return *text ? OK : OUT_OF_MEMORY;
+}
+
+int veche_run_lost(const veche_run *r, char *who, size_t n)
+{
+    return r->world->ops->lost ? r->world->ops->lost(r->world, who, n) : 0;
+}
+
+size_t veche_processes(void)
+{
+    return mpi_launched();
 }
 
 const char *veche_run_folder(const veche_run *r)
@@ -286,5 +417,5 @@ veche_fault *veche_read_parameters(veche_run *r, size_t agent, float *floats)
 {
     if (agent >= r->n_agents)
         return FAIL(FAULT_USAGE, "there is no agent %zu; the run has %zu", agent, r->n_agents);
-    return r->engine->ops->read(r->engine, ROW_PARAMS, agent, floats);
+    return r->world->ops->read(r->world, ROW_PARAMS, agent, floats);
 }

@@ -39,6 +39,7 @@ struct watchman {
 void watchman_init(struct watchman *w); /* before any thread is made: blocks the signals */
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
 void watchman_end(struct watchman *w);
+void cli_say_stopping(void);
 
 /* progress.c: a bar on a terminal, plain lines elsewhere. */
 struct progress {

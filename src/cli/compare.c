@@ -70,6 +70,7 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
 
 static void stop(void *comparison)
 {
+    cli_say_stopping();
     veche_compare_stop(comparison);
 }
 

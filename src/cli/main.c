@@ -58,7 +58,8 @@ int cli_fault(veche_fault *f)
 {
     if (!f)
         return 0;
-    fprintf(stderr, "veche: %s\n", veche_fault_text(f));
+    if (!veche_fault_is_told(f))
+        fprintf(stderr, "veche: %s\n", veche_fault_text(f));
     veche_fault_free(f);
     return 1;
 }

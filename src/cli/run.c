@@ -2,6 +2,8 @@
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -51,8 +53,19 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* A launcher that has lost a process sends this signal to the others before it ends them: they could only wait for
+ * the one that is gone, so they go at once. */
 static void stop(void *run)
 {
+    char who[160];
+    int gone = veche_run_lost(run, who, sizeof who);
+    if (gone) {
+        if (gone == 1)
+            fprintf(stderr, "\nveche: %s is gone, and the run with it; go on from its last checkpoint with veche resume\n", who);
+        _exit(1);
+    }
+    if (veche_run_leads(run))
+        cli_say_stopping();
     veche_stop(run);
 }
 
@@ -63,16 +76,27 @@ static int print_end(const veche_run *r, bool json)
     return failed ? failed : cli_print(text);
 }
 
+static void print_start(const veche_run *r)
+{
+    char *places = NULL;
+    fprintf(stderr, "%s\nrun: %s\n", veche_run_engine(r), veche_run_folder(r));
+    if (!cli_fault(veche_run_places(r, &places)))
+        fputs(places, stderr);
+    free(places);
+}
+
 /* Trains a run that is open; the signals were blocked before its threads were made. */
 static int train(veche_run *r, struct progress *progress, bool json, struct watchman *watchman)
 {
+    bool leads = veche_run_leads(r);
     watchman_begin(watchman, stop, r);
-    fprintf(stderr, "%s\nrun: %s\n", veche_run_engine(r), veche_run_folder(r));
+    if (leads)
+        print_start(r);
     veche_fault *f = veche_go(r);
     progress_end(progress);
     watchman_end(watchman);
     int failed = 0;
-    if (!f || veche_fault_is_stop(f))
+    if (leads && (!f || veche_fault_is_stop(f)))
         failed = print_end(r, json);
     return cli_fault(f) || failed;
 }
@@ -90,6 +114,16 @@ veche_fault *cli_load(const char *file, char *const *overrides, size_t n, veche_
     else
         *out = e;
     return f;
+}
+
+/* A launcher has started several of us, and each would train the whole experiment by itself. */
+static int refuse_crowd(const veche_experiment *e)
+{
+    if (veche_processes() < 2 || strcmp(veche_experiment_world(e), "mpi") == 0)
+        return 0;
+    fprintf(stderr, "veche: %zu processes were started, but the experiment's world is '%s', which is one process: write world=mpi\n",
+            veche_processes(), veche_experiment_world(e));
+    return 1;
 }
 
 int cli_run(int argc, char **argv)
@@ -115,8 +149,11 @@ int cli_run(int argc, char **argv)
     watchman_init(&watchman);
     int failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
     free(w.overrides);
-    if (failed)
+    failed = failed ? failed : refuse_crowd(e);
+    if (failed) {
+        veche_experiment_free(e);
         return failed;
+    }
     veche_options options = {.folder = w.folder, .watch = progress_watch, .ctx = &progress};
     failed = cli_fault(veche_start(e, &options, &r));
     veche_experiment_free(e);

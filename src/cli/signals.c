@@ -1,6 +1,6 @@
 /* signals.c - Ctrl+C at a long job.
  *
- * SIGINT and SIGTERM are taken by a thread of their own that asks the job to stop; a second one ends the
+ * SIGINT and SIGTERM are taken by a thread of their own that asks the job to stop, and says so; a second one ends the
  * program at once (what is on the disk stays whole, since files are replaced only by rename).
  */
 #include <stdio.h>
@@ -20,9 +20,13 @@ static void *watch_signals(void *arg)
             fputs("\nveche: stopped at once; the last checkpoint is whole\n", stderr);
             _exit(1);
         }
-        fputs("\nveche: stopping after this round; once more to stop at once\n", stderr);
         w->stop(w->job);
     }
+}
+
+void cli_say_stopping(void)
+{
+    fputs("\nveche: stopping after this round; once more to stop at once\n", stderr);
 }
 
 void watchman_init(struct watchman *w)

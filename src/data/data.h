@@ -67,6 +67,16 @@ fault split_make(const struct data_settings *d, const struct samples *train, siz
                  const double *speeds, uint64_t seed, struct split *out);
 void split_release(struct split *s);
 
+/* For a process that hosts one agent: keeps of the training samples only that agent's share, in its order, and gives
+ * the others' memory back. The agent's share is then 0 .. n - 1 of what is kept; others' shares keep their lengths but
+ * name no samples any more. Normalisation stays. An agent beyond those of the split keeps none. Pixels and labels move,
+ * so nobody may have borrowed them yet. On a fault all is as it was. */
+fault dataset_keep(struct dataset *d, struct split *s, size_t agent);
+
+/* SHA-256 of shapes, classes, normalisation, labels and pixels: of the test samples, and of the training samples if
+ * asked. Processes with the same digest see the same data. */
+fault dataset_digest(const struct dataset *d, bool train_too, char hex[65]);
+
 /* The splits one may name (KIND_SPLIT). */
 extern const struct kinds split_kinds;
 

@@ -94,36 +94,52 @@ static size_t kept(int64_t limit, const struct part *p)
     return limit ? (size_t)limit : p->n;
 }
 
-/* Copies `n` samples of the part to the memory at `at`; returns what comes after, aligned. */
-static uint8_t *copy_part(const struct part *p, const uint32_t *chosen, size_t n, size_t classes, uint8_t *at,
-                          struct samples *s)
+static struct samples samples_of(const struct part *p, size_t classes)
 {
-    size_t one = p->c * p->h * p->w;
+    return (struct samples){.n = p->n,
+                            .c = p->c,
+                            .h = p->h,
+                            .w = p->w,
+                            .classes = classes,
+                            .pixels = p->pixels,
+                            .labels = p->labels};
+}
+
+/* Copies the n chosen samples (NULL: all) to the memory at `at`; returns what comes after, aligned. */
+static uint8_t *copy_samples(const struct samples *from, const uint32_t *chosen, size_t n, uint8_t *at,
+                             struct samples *out)
+{
+    size_t one = from->c * from->h * from->w;
     uint8_t *pixels = at;
     uint16_t *labels = (uint16_t *)(void *)(at + round_up(n * one, 64));
     for (size_t i = 0; i < n; i++) {
-        memcpy(pixels + i * one, p->pixels + chosen[i] * one, one);
-        labels[i] = p->labels[chosen[i]];
+        size_t k = chosen ? chosen[i] : i;
+        memcpy(pixels + i * one, from->pixels + k * one, one);
+        labels[i] = from->labels[k];
     }
-    *s = (struct samples){
-        .n = n, .c = p->c, .h = p->h, .w = p->w, .classes = classes, .pixels = pixels, .labels = labels};
+    struct samples copy = *from;
+    copy.n = n;
+    copy.pixels = pixels;
+    copy.labels = labels;
+    *out = copy;
     return (uint8_t *)labels + round_up(n * sizeof *labels, 64);
 }
 
-static size_t room(const struct part *p, size_t n)
+static size_t room(const struct samples *s, size_t n)
 {
-    return round_up(n * p->c * p->h * p->w, 64) + round_up(n * sizeof *p->labels, 64);
+    return round_up(n * s->c * s->h * s->w, 64) + round_up(n * sizeof *s->labels, 64);
 }
 
 static fault fill(const struct data_settings *settings, uint64_t seed, const struct loaded *l,
                   uint32_t *chosen, struct dataset *d)
 {
     size_t n = kept(settings->limit, &l->train), n_test = kept(settings->test_limit, &l->test);
-    TRY(block_open(room(&l->train, n) + room(&l->test, n_test), &d->memory));
-    choose(rng_stream(seed, 0, RNG_LIMIT, TRAIN), l->train.n, n, chosen);
-    uint8_t *at = copy_part(&l->train, chosen, n, l->classes, d->memory.bytes, &d->train);
-    choose(rng_stream(seed, 0, RNG_LIMIT, TEST), l->test.n, n_test, chosen);
-    copy_part(&l->test, chosen, n_test, l->classes, at, &d->test);
+    struct samples train = samples_of(&l->train, l->classes), test = samples_of(&l->test, l->classes);
+    TRY(block_open(room(&train, n) + room(&test, n_test), &d->memory));
+    choose(rng_stream(seed, 0, RNG_LIMIT, TRAIN), train.n, n, chosen);
+    uint8_t *at = copy_samples(&train, chosen, n, d->memory.bytes, &d->train);
+    choose(rng_stream(seed, 0, RNG_LIMIT, TEST), test.n, n_test, chosen);
+    copy_samples(&test, chosen, n_test, at, &d->test);
     normalise(settings, settings->set.kind->row, &l->train, &d->train);
     memcpy(d->test.mean, d->train.mean, sizeof d->test.mean);
     memcpy(d->test.deviation, d->train.deviation, sizeof d->test.deviation);
@@ -171,6 +187,31 @@ fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int6
 fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out)
 {
     return dataset_open_for(settings, seed, -1, out);
+}
+
+static void renumber(struct split *s, size_t agent, size_t n_share)
+{
+    for (size_t i = 0; i < s->first[s->n_agents]; i++)
+        s->samples[i] = 0;
+    for (size_t i = 0; i < n_share; i++)
+        s->samples[s->first[agent] + i] = (uint32_t)i;
+}
+
+fault dataset_keep(struct dataset *d, struct split *s, size_t agent)
+{
+    bool learns = agent < s->n_agents;
+    size_t n = learns ? s->first[agent + 1] - s->first[agent] : 0;
+    const uint32_t *share = learns ? s->samples + s->first[agent] : NULL;
+    struct block memory;
+    TRY(block_open(room(&d->train, n) + room(&d->test, d->test.n), &memory));
+    uint8_t *at = copy_samples(&d->train, share, n, memory.bytes, &d->train);
+    copy_samples(&d->test, NULL, d->test.n, at, &d->test);
+    block_close(&d->memory);
+    d->memory = memory;
+    for (size_t i = 0; d->file_first && i <= s->n_agents; i++)
+        d->file_first[i] = i > agent ? n : 0;
+    renumber(s, agent, n);
+    return OK;
 }
 
 void dataset_close(struct dataset *d)

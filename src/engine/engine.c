@@ -57,6 +57,17 @@ fault engine_choose(const struct kind *kind, const struct engine_ops **out)
     return f;
 }
 
+static fault open_one(const struct engine_ops *ops, const struct engine_setup *setup, struct engine **out)
+{
+    if (!setup->rows_on_host || ops->floats)
+        return ops->open(setup, out);
+    if (ops->usable)
+        TRY(ops->usable()); /* a machine without the device is the better reason */
+    return FAIL(FAULT_ENGINE,
+                "the engine %s keeps its rows on a device, and here they must lie in the host's memory",
+                ops->name);
+}
+
 /* `ref` can always be opened, or its fault is the experiment's. */
 static fault open_first(const struct engine_setup *setup, struct engine **out)
 {
@@ -65,7 +76,7 @@ static fault open_first(const struct engine_setup *setup, struct engine **out)
         const struct engine_ops *ops = k->row;
         if (k->missing)
             continue;
-        fault f = ops->open(setup, out);
+        fault f = open_one(ops, setup, out);
         if (!f)
             memcpy((*out)->aside, aside, sizeof aside);
         if (!f || !ops->usable || fault_kind_of(f) != FAULT_ENGINE)
@@ -81,7 +92,7 @@ fault engine_open(const struct kind *kind, const struct engine_setup *setup, str
     if (is_auto(kind))
         return open_first(setup, out);
     TRY(engine_choose(kind, &ops));
-    return ops->open(setup, out);
+    return open_one(ops, setup, out);
 }
 
 void engine_describe(const struct engine *e, char *text, size_t n)
@@ -119,6 +130,24 @@ size_t row_size(const struct engine_setup *setup, enum row row)
         break;
     }
     return 0;
+}
+
+static size_t floats_end(const struct graph *g, int param)
+{
+    return param >= 0 ? g->params[param].offset + g->params[param].size : 0;
+}
+
+size_t op_floats_end(const struct graph *g, const struct op *op)
+{
+    size_t weight = floats_end(g, op->weight), bias = floats_end(g, op->bias);
+    return weight > bias ? weight : bias;
+}
+
+void lessons_tell(const struct lesson *lessons, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lessons[i].ready)
+            lessons[i].ready(lessons[i].ready_ctx, 0);
 }
 
 fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels)

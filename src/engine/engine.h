@@ -29,15 +29,23 @@ struct engine_setup {
     enum precision precision;
     int threads; /* 0: one for each core */
     const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
+    bool rows_on_host; /* only an engine that has `floats` will do */
 };
 
-/* One replica learns from one batch: its gradient row is overwritten, its statistics row moves. */
+/* One replica learns from one batch: its gradient row is overwritten, its statistics row moves.
+ *
+ * While that goes on `ready` (NULL: nobody asks) is called whenever the floats [first, end of the row) of the gradients
+ * have become final, as the pass back goes from the last layer to the first. It is called by the thread that runs the
+ * lesson, which waits for it: it should be short. All that other threads computed of these floats happened before the
+ * call. `first` falls from call to call; the last call is with 0, before learn returns. After a fault it may not come. */
 struct lesson {
     size_t replica;
     const struct pick *picks; /* setup.batch of them, from the training samples                  */
     uint64_t seed;            /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
     double loss;              /* out: mean over the batch                                        */
     size_t hits;              /* out: samples whose largest output is the label                  */
+    void (*ready)(void *ctx, size_t first);
+    void *ready_ctx; /* borrowed */
 };
 
 /* One replica (or spare row, for parameters that nobody owns) is examined on samples [first, first + n) of the test set (or the training set), statistics as they
@@ -118,6 +126,10 @@ struct engine_ops {
     fault (*read)(struct engine *e, enum row row, size_t replica, float *floats);
     fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
 
+    /* Where a row lies in this process's memory, aligned to 64 bytes; it stays there for the engine's life. Optional: the
+     * rows lie on a device. */
+    float *(*floats)(struct engine *e, enum row row, size_t replica);
+
     /* Runs the last call's lessons again, kernel by kernel, and measures the device. Optional: an engine on the host has
      * no kernels to tell apart. Spoils gradients and statistics. */
     fault (*measure)(struct engine *e, struct engine_work *out);
@@ -137,6 +149,25 @@ extern const struct kinds engine_kinds;
 /* Samples (or NULL) must fit the network, and have no more channels than the engine can normalise. */
 fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels);
 
+/* For engines, while a lesson runs. `told` begins as what is told of a row before anything is final (of an empty row 0
+ * is told as well), and falls with what is told. */
+static inline size_t lesson_untold(const struct graph *g)
+{
+    return g->size ? g->size : 1;
+}
+static inline void lesson_tell(const struct lesson *l, size_t first, size_t *told)
+{
+    if (!l->ready || first >= *told)
+        return;
+    *told = first;
+    l->ready(l->ready_ctx, first);
+}
+/* For engines that make all gradients final at once. */
+void lessons_tell(const struct lesson *lessons, size_t n);
+
+/* Where the floats of an op's parameters end; 0: it has none. */
+size_t op_floats_end(const struct graph *g, const struct op *op);
+
 /* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
 size_t row_size(const struct engine_setup *setup, enum row row);
 
@@ -145,7 +176,7 @@ fault engine_usable(const struct kind *kind);
 /* The engine a row names, resolving `auto`. */
 fault engine_choose(const struct kind *kind, const struct engine_ops **out);
 /* Opens the engine an experiment's engine section names. `auto` passes over an engine whose device is not up to it
- * (full, say) and notes why in `aside`. */
+ * (full, say, or not where the rows must lie) and notes why in `aside`. */
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
 /* The engine's own line, and what `aside` adds to it. */
 void engine_describe(const struct engine *e, char *text, size_t n);

@@ -144,21 +144,57 @@ static const float *term_row(const struct host *h, const struct blend *b, size_t
     return host_row(h, b->from_rows ? b->from_rows[term] : b->row, b->from[term]);
 }
 
+/* Every weighted sum is made by this, term after term, so that a sum has the same bits wherever it is made.
+ */
+static void take_term(float *restrict sum, bool is_first, float w, const float *restrict x, size_t n)
+{
+    if (is_first)
+        for (size_t i = 0; i < n; i++)
+            sum[i] = w * x[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            sum[i] += w * x[i];
+}
+
 static void blend_tile(const struct host *h, const struct blend *b, size_t first, size_t n)
 {
     float sum[TILE];
-    const float *x = term_row(h, b, 0) + first;
-    for (size_t i = 0; i < n; i++)
-        sum[i] = b->weights[0] * x[i];
-    for (size_t t = 1; t < b->n; t++) {
-        float w = b->weights[t];
-        x = term_row(h, b, t) + first;
-        for (size_t i = 0; i < n; i++)
-            sum[i] += w * x[i];
-    }
+    for (size_t t = 0; t < b->n; t++)
+        take_term(sum, t == 0, b->weights[t], term_row(h, b, t) + first, n);
     memcpy(host_row(h, b->row, b->into) + first, sum, n * sizeof *sum);
     if (b->also != NO_ROW)
         memcpy(host_row(h, b->row, b->also) + first, sum, n * sizeof *sum);
+}
+
+/* to = a + b, where a may be `to`: told apart because two of the three being one defeats the vectoriser. */
+static void add_spans(float *to, const float *a, const float *b, size_t n)
+{
+    if (to == b && to != a)
+        take_term(to, false, 1, a, n);
+    else if (to == a && to != b)
+        take_term(to, false, 1, b, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = a[i] + b[i];
+}
+
+void host_blend(float *into, const float *const *from, const float *weights, size_t n_terms, size_t n)
+{
+    if (n_terms == 1 && weights[0] == 1) {
+        memmove(into, from[0], n * sizeof *into);
+        return;
+    }
+    if (n_terms == 2 && weights[0] == 1 && weights[1] == 1) {
+        add_spans(into, from[0], from[1], n);
+        return;
+    }
+    for (size_t first = 0; first < n; first += TILE) {
+        float sum[TILE];
+        size_t some = smaller(TILE, n - first);
+        for (size_t t = 0; t < n_terms; t++)
+            take_term(sum, t == 0, weights[t], from[t] + first, some);
+        memcpy(into + first, sum, some * sizeof *sum);
+    }
 }
 
 /* The same columns of all blends, so that a row read by many is fetched from memory once. */
@@ -201,6 +237,12 @@ fault host_write(struct engine *e, enum row row, size_t replica, const float *fl
     assert(replica < n_rows_of(&e->setup));
     memcpy(host_row((struct host *)e, row, replica), floats, row_size(&e->setup, row) * sizeof *floats);
     return OK;
+}
+
+float *host_floats(struct engine *e, enum row row, size_t replica)
+{
+    assert(replica < n_rows_of(&e->setup));
+    return host_row((struct host *)e, row, replica);
 }
 
 struct normal {

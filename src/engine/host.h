@@ -34,6 +34,11 @@ fault host_update(struct engine *e, const struct update *updates, size_t n);
 fault host_mix(struct engine *e, const struct blend *blends, size_t n);
 fault host_read(struct engine *e, enum row row, size_t replica, float *floats);
 fault host_write(struct engine *e, enum row row, size_t replica, const float *floats);
+float *host_floats(struct engine *e, enum row row, size_t replica);
+
+/* into = sum of weights[i] * from[i] over n floats, in this order and to the bits of host_mix, by the calling
+ * thread. There is one term or more; `into` may be one of them, else it overlaps none. */
+void host_blend(float *into, const float *const *from, const float *weights, size_t n_terms, size_t n);
 
 /* One sample as normalised floats [c][h][w], as its pick says. */
 void host_sample(const struct samples *s, struct pick pick, float *out);

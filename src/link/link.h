@@ -92,6 +92,15 @@ struct link_ops {
      * it was in then. */
     fault (*adopt)(struct link *l, size_t peer, uint64_t *round);
 
+    /* Takes the next of the rounds that all share; false: none is left. For agents whose rounds are not their own. */
+    bool (*take_round)(struct link *l);
+    /* A round of mine is over: it is counted, and the world may hold me here while it looks at everybody's rows. */
+    fault (*end_round)(struct link *l);
+
+    /* The floats [first, end) of a row of all that learn become their sum, by a means of the world's own; NULL: it has
+     * none. */
+    fault (*sum)(struct link *l, enum row row, size_t first, size_t end);
+
     /* Something has arrived under this tag, from anyone. */
     bool (*has_mail)(const struct link *l, uint64_t tag);
     /* Lets go of messages that arrived for tags below this one. */

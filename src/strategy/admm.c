@@ -84,7 +84,7 @@ static fault meet(struct agent *a, double rho)
 static fault learn(struct agent *a, const struct admm *s)
 {
     uint64_t steps = (uint64_t)s->steps;
-    if (!a->has_been_down)
+    if (a->k == 0 && !a->has_been_down)
         TRY(copy(a, ROW_PARAMS, ROW_KEEP1));
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));

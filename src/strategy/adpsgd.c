@@ -67,7 +67,7 @@ static const struct field fields[] = {
     MIXED_FIELDS(AT(mixed)),
 };
 
-static const struct strategy_row row = {.run = adpsgd_run, .needs_topology = true, .asynchronous = true};
+static const struct strategy_row row = {.run = adpsgd_run, .needs_topology = true, .asynchronous = true, .meets_at_any_time = true};
 
 const struct kind strategy_adpsgd = {
     .name = "adpsgd",

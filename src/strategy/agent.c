@@ -1,8 +1,11 @@
 /* agent.c - the verbs, each a request over the agent's link. */
 #include "strategy/agent.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/rng.h"
 
 static void free_room(struct agent *a)
 {
@@ -41,19 +44,37 @@ void agent_release(struct agent *a)
 
 bool agent_goes_on(struct agent *a)
 {
-    struct stage *s = a->stage;
-    if (!s->asynchronous)
-        return a->k < s->rounds;
-    if (s->begun >= s->rounds * s->n_agents)
-        return false;
-    s->begun++;
-    return true;
+    const struct stage *s = a->stage;
+    return s->asynchronous ? a->link->ops->take_round(a->link) : a->k < s->rounds;
 }
 
 bool agent_is_in_last_round(const struct agent *a)
 {
     const struct stage *s = a->stage;
     return s->asynchronous ? s->begun >= s->rounds * s->n_agents : a->k + 1 >= s->rounds;
+}
+
+void agent_prepare(struct agent *a, uint64_t lesson, struct pick *picks, uint64_t *seed)
+{
+    struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_DROPOUT, lesson);
+    *seed = rng_next(&r);
+    feed_batch(&a->feed, lesson, picks);
+}
+
+fault agent_answered(struct agent *a, uint64_t lesson, double loss, size_t hits)
+{
+    if (!isfinite(loss))
+        return FAIL(
+            FAULT_NUMBER,
+            "the loss of agent %zu became %s in lesson %llu (epoch %.2f, learning rate %g): training has "
+            "diverged; a smaller optim.lr or a longer schedule.warmup_epochs may help",
+            a->index, isnan(loss) ? "NaN" : "infinite", (unsigned long long)lesson + 1,
+            feed_epochs(&a->feed, lesson), a->lr);
+    a->tally.loss += loss;
+    a->tally.hits += hits;
+    a->tally.samples += a->feed.batch;
+    a->tally.lessons++;
+    return OK;
 }
 
 fault agent_begin(struct agent *a)
@@ -133,10 +154,9 @@ fault agent_combine(struct agent *a, enum row into, const struct term *terms, si
 fault agent_end_round(struct agent *a)
 {
     a->k++;
-    a->stage->ended++;
     group_forgive(&a->group);
     a->link->ops->forget(a->link, a->k);
-    return OK;
+    return a->link->ops->end_round(a->link);
 }
 
 struct group *agent_group(struct agent *a)

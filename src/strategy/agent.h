@@ -74,6 +74,11 @@ void agent_misses(struct agent *a, size_t peer, const char *kind, const char *te
 void agent_meets(struct agent *a, size_t peer); /* it is not missing (any more) */
 fault agent_rejoin(struct agent *a); /* after a crash: a living neighbour's rows, the group's round */
 
+/* For worlds: the batch and the dropout seed of a lesson of mine; what it came to, which is a fault where it is no
+ * number. */
+void agent_prepare(struct agent *a, uint64_t lesson, struct pick *picks, uint64_t *seed);
+fault agent_answered(struct agent *a, uint64_t lesson, double loss, size_t hits);
+
 /* mine = self * mine + sum of shares[i] * parcels[i] over the first n, row by row; lets them go. */
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n);
 /* My row becomes a weighted sum of rows of mine. */
@@ -108,10 +113,12 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
     bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
+    bool (*skips_rounds)(const struct experiment *e); /* who is late goes on in a later round; NULL: nobody does */
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
+    bool meets_at_any_time; /* a peer may average with an agent while it learns */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
     fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
     /* Make and free stage->shared; may be NULL. */

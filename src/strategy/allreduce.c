@@ -78,6 +78,11 @@ static int64_t helpers(const void *settings, int64_t agents)
     return ((const struct allreduce *)settings)->backups > 0;
 }
 
+static bool skips_rounds(const struct experiment *e)
+{
+    return ((const struct allreduce *)e->strategy.settings)->backups > 0;
+}
+
 static fault allreduce_check(const struct experiment *e, size_t n_agents)
 {
     const struct allreduce *s = e->strategy.settings;
@@ -124,6 +129,7 @@ static const struct field fields[] = {
 
 static const struct strategy_row row = {.run = allreduce_run,
                                         .forms_group = true,
+                                        .skips_rounds = skips_rounds,
                                         .rejoin = allreduce_rejoin,
                                         .open = backups_open,
                                         .close = backups_close,

@@ -125,7 +125,7 @@ static fault average_run(struct agent *a)
 {
     const struct average *s = a->settings;
     struct weight w = {0};
-    if (is_block_momentum(s) && !a->has_been_down)
+    if (is_block_momentum(s) && a->k == 0 && !a->has_been_down)
         TRY(agent_combine(a, ROW_KEEP0, &(struct term){1, ROW_PARAMS, NULL}, 1)); /* theta_0 */
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));

@@ -94,10 +94,19 @@ static fault come_back(struct agent *a, struct ps_client *c)
     return OK;
 }
 
+/* From a checkpoint: what was summed by then is in its row; how old the parameters are only the servers know. */
+static fault go_on(struct agent *a, struct ps_client *c, const struct ps *s)
+{
+    c->n_summed = a->k % (uint64_t)s->push_every;
+    return a->stage->asynchronous ? exchange(a, c, LETTER_PULLS) : OK;
+}
+
 static fault work(struct agent *a, struct ps_client *c, const struct ps *s)
 {
     if (c->is_back)
         TRY(come_back(a, c));
+    else if (a->k)
+        TRY(go_on(a, c, s));
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));
         TRY(add_gradient(a, c));

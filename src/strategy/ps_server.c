@@ -242,6 +242,8 @@ fault ps_serve(struct agent *a)
     struct ps_shared *s = ps_of(a);
     struct ps_helper *h = &s->helpers[a->index - s->n_workers];
     h->agent = a;
+    if (h->version < a->steps)
+        h->version = a->steps; /* it goes on from a checkpoint */
     if (h->is_back)
         come_back(h);
     while (!h->is_over) {

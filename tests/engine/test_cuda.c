@@ -16,7 +16,7 @@ static void check_conv(const size_t *s, size_t n_replicas)
     net_layer(&n, "sigmoid");
     net_layer(&n, "globalpool");
     net_linear(&n, 3);
-    check_network(&n, (struct shape){2, s[5], s[5]}, 3, s[6], n_replicas, 2e-2, what, s[0] * 1000 + s[1]);
+    check_network(&n, (struct shape){2, s[5], s[5]}, 3, s[6], n_replicas, SMOOTH, what, s[0] * 1000 + s[1]);
     net_release(&n);
 }
 
@@ -57,7 +57,7 @@ static void pools_of_all_shapes_agree(void **state)
         net_layer(&n, "tanh");
         net_linear(&n, 4);
         struct shape input = {3, (size_t)s[4], (size_t)s[4]};
-        check_network(&n, input, 4, (size_t)s[5], 3, i % 2 ? 2e-2 : 0, what, (uint64_t)i + 50);
+        check_network(&n, input, 4, (size_t)s[5], 3, i % 2 ? SMOOTH : BENDS, what, (uint64_t)i + 50);
         net_release(&n);
         if (i % 2)
             continue;
@@ -77,7 +77,7 @@ static void pools_of_the_input_itself_agree(void **state)
     net_batchnorm(&n);
     net_conv(&n, 6, 3, 1, 1);
     net_linear(&n, 3);
-    check_network(&n, (struct shape){3, 10, 10}, 3, 5, 3, 2e-2, "a pool first", 9);
+    check_network(&n, (struct shape){3, 10, 10}, 3, 5, 3, SMOOTH, "a pool first", 9);
     net_release(&n);
 }
 
@@ -95,9 +95,9 @@ static void linear_layers_of_all_sizes_agree(void **state)
             net_batchnorm(&n);
         net_linear(&n, 4);
         net_layer(&n, "mse");
-        check_network(&n, (struct shape){sizes[i][0], 1, 1}, 4, sizes[i][2], 3, 2e-2, "linear layers",
+        check_network(&n, (struct shape){sizes[i][0], 1, 1}, 4, sizes[i][2], 3, SMOOTH, "linear layers",
                       i + 80);
-        check_network(&n, (struct shape){sizes[i][0] % 5 + 1, 7, 9}, 4, sizes[i][2], 3, 2e-2,
+        check_network(&n, (struct shape){sizes[i][0] % 5 + 1, 7, 9}, 4, sizes[i][2], 3, SMOOTH,
                       "linear layers over pixels", i + 80);
         net_release(&n);
     }
@@ -130,8 +130,7 @@ static void residuals_of_all_kinds_agree(void **state)
         net_dropout(&n, 0.2);
         net_layer(&n, "globalpool");
         net_linear(&n, 5);
-        /* Five batchnorms in a row, each over a few samples, widen what bf16 rounds off. */
-        check_network(&n, (struct shape){3, 8, 8}, 5, 6, 3, 8e-2, "residuals", i + 100);
+        check_network(&n, (struct shape){3, 8, 8}, 5, 6, 3, BENDS, "residuals", i + 100);
         net_release(&n);
     }
 }
@@ -150,7 +149,7 @@ static void a_residual_alone_agrees(void **state)
             net_layer(&n, bends ? "relu" : "tanh");
             net_layer(&n, "globalpool");
             net_linear(&n, 5);
-            check_network(&n, (struct shape){(size_t)c, 8, 8}, 5, 20, 3, bends ? 0 : 2e-2, "a residual",
+            check_network(&n, (struct shape){(size_t)c, 8, 8}, 5, 20, 3, bends ? BENDS : SMOOTH, "a residual",
                           i + 140);
             net_release(&n);
         }
@@ -169,7 +168,7 @@ static void random_networks_agree(void **state)
         char what[64];
         snprintf(what, sizeof what, "random network %d", (int)i);
         net_random(&n, &r, input, classes, 2 + rng_below(&r, 7));
-        check_network(&n, input, classes, batch, i % 8 == 0 ? 36 : 3, 0, what, i);
+        check_network(&n, input, classes, batch, i % 8 == 0 ? 36 : 3, BENDS, what, i);
         net_release(&n);
     }
 }

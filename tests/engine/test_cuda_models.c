@@ -3,11 +3,12 @@
 #include "engine/cuda_judge.h"
 
 static void check_model(const char *name, struct shape input, size_t batch, size_t n_replicas, bool is_calm,
-                        double bf16)
+                        enum nature nature)
 {
     struct graph *g = model_build(name, input, 10);
     struct dataset *d = random_dataset(1, input, 10, 60, 100);
-    check_question((struct question){g, d, batch, n_replicas, PRECISION_FP32, 5, false, is_calm}, name, bf16);
+    check_question((struct question){g, d, batch, n_replicas, PRECISION_FP32, 5, false, is_calm}, name,
+                   nature);
     random_dataset_free(d);
     graph_free(g);
 }
@@ -17,11 +18,11 @@ static void named_models_agree(void **state)
     (void)state;
     static const size_t n_replicas[] = {1, 3, 36};
     for (size_t i = 0; i < 3; i++) {
-        check_model("logistic", (struct shape){1, 28, 28}, 10, n_replicas[i], false, 2e-2);
-        check_model("mlp:40-30", (struct shape){1, 28, 28}, 9, n_replicas[i], true, 2e-2);
-        check_model("lenet", (struct shape){1, 28, 28}, 6, n_replicas[i], false, 0);
+        check_model("logistic", (struct shape){1, 28, 28}, 10, n_replicas[i], false, SMOOTH);
+        check_model("mlp:40-30", (struct shape){1, 28, 28}, 9, n_replicas[i], true, SMOOTH);
+        check_model("lenet", (struct shape){1, 28, 28}, 6, n_replicas[i], false, BENDS);
     }
-    check_model("resnet20", (struct shape){3, 12, 12}, 4, 3, false, 0);
+    check_model("resnet20", (struct shape){3, 12, 12}, 4, 3, false, DEEP);
 }
 
 /* Pictures that differ in brightness as well as in detail: what a mean over all pixels sees does not cancel
@@ -46,8 +47,8 @@ static void net_block(struct network *n, int64_t out, int64_t stride)
     net_layer(n, "relu");
 }
 
-/* Blocks as in ResNet-20, of one, two and three stages: what fused.h takes over in bf16. Every layer rounds,
- * so the bound grows with their number. */
+/* Blocks as in ResNet-20, of one, two and three stages: what fused.h takes over in bf16, with relus held away
+ * from their kinks, so that every weight's gradient can be looked at by itself. */
 static void residual_blocks_agree_in_every_shape(void **state)
 {
     (void)state;
@@ -71,20 +72,86 @@ static void residual_blocks_agree_in_every_shape(void **state)
         char what[64];
         snprintf(what, sizeof what, "blocks of %zu stages", stages);
         struct question q = {g, d, batches[stages - 1], 3, PRECISION_FP32, stages, false, true};
-        check_question(q, what, 3e-2 * (double)stages);
+        check_question(q, what, stages < 3 ? BENDS : DEEP);
         random_dataset_free(d);
         graph_free(g);
         net_release(&n);
     }
 }
 
-/* With relus and pools as they fall, bf16 sends some gradients another way; losses and statistics stay close.
- */
-static void whole_models_stay_close_in_bf16(void **state)
+static void the_named_networks_of_3x3_convolutions_agree(void **state)
 {
     (void)state;
-    check_model("resnet20", (struct shape){3, 32, 32}, 6, 2, false, 0.35);
-    check_model("fashion-cnn", (struct shape){1, 28, 28}, 6, 3, false, 0.1);
+    check_model("fashion-cnn", (struct shape){1, 28, 28}, 6, 3, false, BENDS);
+    check_model("resnet20", (struct shape){3, 32, 32}, 6, 2, false, DEEP);
+}
+
+/* Pictures whose class can be seen, so that the gradients of many lessons have something in common: stripes,
+ * each class its own. */
+static void make_telling(const struct samples *s)
+{
+    uint8_t *pixels = (uint8_t *)s->pixels;
+    size_t plane = s->h * s->w, size = s->c * plane;
+    for (size_t i = 0; i < s->n * size; i++) {
+        size_t k = s->labels[i / size], y = i % plane / s->w, x = i % s->w;
+        pixels[i] = (uint8_t)(pixels[i] / 2 + (y * (1 + k % 4) + x * (k / 4)) * 16 % 128);
+    }
+}
+
+/* The sum of all replicas' gradients over so many rounds of lessons; all stand at the same point. */
+static float *sum_of_gradients(struct question q, enum precision precision, size_t rounds)
+{
+    size_t size = q.g->size;
+    q.precision = precision;
+    struct engine *e = open_engine(&engine_cuda, &q);
+    struct answer a = answer_new(&q);
+    float *row = zeros(size, sizeof *row), *sum = zeros(size, sizeof *sum);
+    write_rows(e, &q, 0);
+    must(e->ops->read(e, ROW_PARAMS, 0, row));
+    for (size_t i = 1; i < q.n_replicas; i++)
+        must(e->ops->write(e, ROW_PARAMS, i, row));
+    for (uint64_t round = 0; round < rounds; round++) {
+        learn(e, &q, round, &a);
+        for (size_t i = 0; i < q.n_replicas; i++) {
+            must(e->ops->read(e, ROW_GRADS, i, row));
+            for (size_t k = 0; k < size; k++)
+                sum[k] += row[k];
+        }
+    }
+    engine_close(e);
+    answer_release(&a);
+    free(row);
+    return sum;
+}
+
+static double mean_apart(struct question q, const char *what, size_t rounds)
+{
+    float *want = sum_of_gradients(q, PRECISION_FP32, rounds),
+          *have = sum_of_gradients(q, PRECISION_BF16, rounds);
+    double off = apart(have, want, q.g->size);
+    print_message("%-12s mean gradient of %5zu lessons of %zu: bf16 off by %.2e, worst weight by %.2e\n",
+                  what, rounds * q.n_replicas, q.batch, off, worst_apart(q.g, have, want));
+    free(want);
+    free(have);
+    return off;
+}
+
+/* What one lesson's gradient is off by after many layers is noise, not a pull: sixteen times as many lessons
+ * leave a quarter of it, and fp32 and bf16 follow the same slope. The engine's own fp32 is the judge, which
+ * `ref` judged. */
+static void mean_gradients_of_many_lessons_agree(void **state)
+{
+    (void)state;
+    struct shape input = {3, 32, 32};
+    struct graph *g = model_build("resnet20", input, 10);
+    struct dataset *d = random_dataset(1, input, 10, 2000, 1);
+    make_telling(&d->train);
+    struct question q = {g, d, 32, 16, PRECISION_FP32, 5, false, false};
+    double few = mean_apart(q, "resnet20", 1), many = mean_apart(q, "resnet20", 16);
+    assert_true(many < 2e-2);
+    assert_true(many < few / 3);
+    random_dataset_free(d);
+    graph_free(g);
 }
 
 static bool same_answer(const struct question *q, const struct answer *a, const struct answer *b, size_t from,
@@ -152,7 +219,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_models_agree),
         cmocka_unit_test(residual_blocks_agree_in_every_shape),
-        cmocka_unit_test(whole_models_stay_close_in_bf16),
+        cmocka_unit_test(the_named_networks_of_3x3_convolutions_agree),
+        cmocka_unit_test(mean_gradients_of_many_lessons_agree),
         cmocka_unit_test(the_same_seed_gives_the_same_bits),
         cmocka_unit_test(a_lesson_gives_the_same_bits_alone_and_beside_others),
     };

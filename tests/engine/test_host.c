@@ -111,6 +111,79 @@ static void rows_are_as_long_as_the_graph_and_optimiser_ask(void **state)
     graph_free(g);
 }
 
+static void rows_can_be_reached_where_they_lie(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(2, 1, NULL);
+    f.setup.n_spare = 1;
+    const struct engine_ops *all[] = {&engine_ref, &engine_null};
+    float *x = calloc(f.g->size, sizeof *x);
+    for (int k = 0; k < 2; k++) {
+        struct engine *e;
+        assert_null(all[k]->open(&f.setup, &e));
+        for (size_t r = 0; r < 3; r++) {
+            float *floats = e->ops->floats(e, ROW_GRADS, r);
+            assert_int_equal((uintptr_t)floats % 64, 0);
+            floats[0] = (float)r + 1;
+            floats[f.g->size - 1] = (float)r + 2;
+            assert_null(e->ops->read(e, ROW_GRADS, r, x));
+            assert_true(x[0] == (float)r + 1 && x[f.g->size - 1] == (float)r + 2);
+        }
+        engine_close(e);
+    }
+    free(x);
+    fixture_free(&f);
+}
+
+/* Numbers of all sizes and both signs, so that any other order of a sum rounds otherwise. */
+static void fill_rough(float *x, size_t n, uint64_t key)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = rng_hash(key, i);
+        x[i] = ((float)(bits & 0xffff) - 32768.5f) * (bits & 0x10000 ? 1e-4f : 3.0f);
+    }
+}
+
+enum { BLEND_ROWS = 6 };
+static const float blend_weights[][BLEND_ROWS - 1] = {
+    {1}, {0.3f}, {1, 1}, {0.5f, 0.5f}, {1, -1}, {1, 1, 1}, {0.1f, 0.2f, 0.3f, 0.15f, 0.25f}};
+static const size_t blend_terms[] = {1, 1, 2, 2, 2, 3, 5};
+
+/* Into every row in turn: one that is no term, then each of the terms. */
+static void a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(BLEND_ROWS, 2, NULL);
+    struct engine *e;
+    assert_null(engine_ref.open(&f.setup, &e));
+    size_t n = f.g->size, first = 5;
+    const size_t rows[BLEND_ROWS] = {0, 1, 2, 3, 4, 5};
+    float *expected = calloc(n, sizeof *expected), *blended = calloc(BLEND_ROWS * n, sizeof *blended);
+    for (size_t k = 0; k < sizeof blend_terms / sizeof *blend_terms; k++)
+        for (size_t into = 0; into <= blend_terms[k]; into++) {
+            const float *w = blend_weights[k], *from[BLEND_ROWS];
+            for (size_t r = 0; r < BLEND_ROWS; r++) {
+                fill_rough(e->ops->floats(e, ROW_GRADS, r), n, r);
+                fill_rough(blended + r * n, n, r);
+                from[r] = blended + r * n + first;
+            }
+            for (size_t i = first; i < n; i++) {
+                expected[i] = w[0] * blended[n + i];
+                for (size_t t = 1; t < blend_terms[k]; t++)
+                    expected[i] += w[t] * blended[(t + 1) * n + i];
+            }
+            struct blend b = {ROW_GRADS, into, NO_ROW, first, TO_END, rows + 1, NULL, w, blend_terms[k]};
+            assert_null(e->ops->mix(e, &b, 1));
+            host_blend(blended + into * n + first, from + 1, w, blend_terms[k], n - first);
+            assert_memory_equal(blended + into * n + first, expected + first, (n - first) * sizeof *blended);
+            assert_memory_equal(e->ops->floats(e, ROW_GRADS, into), blended + into * n, n * sizeof *blended);
+        }
+    free(expected);
+    free(blended);
+    engine_close(e);
+    fixture_free(&f);
+}
+
 static void an_update_steps_every_element_once_and_only_its_replicas(void **state)
 {
     (void)state;
@@ -231,6 +304,38 @@ static void auto_is_the_first_engine_that_can_be_used(void **state)
     fixture_free(&f);
 }
 
+static fault distant_usable(void)
+{
+    return OK;
+}
+
+static fault distant_open(const struct engine_setup *setup, struct engine **out)
+{
+    (void)setup, (void)out;
+    return FAIL(FAULT_USAGE, "nobody should have come here");
+}
+
+static void an_engine_with_rows_on_a_device_is_refused_where_they_must_lie_on_the_host(void **state)
+{
+    (void)state;
+    static const struct engine_ops distant = {
+        .name = "distant", .usable = distant_usable, .open = distant_open};
+    const struct kind kind = {.name = "distant", .row = &distant};
+    struct fixture f = fixture_new(1, 1, NULL);
+    f.setup.rows_on_host = true;
+    struct engine *e = NULL;
+    fault bad = engine_open(&kind, &f.setup, &e);
+    assert_int_equal(fault_kind_of(bad), FAULT_ENGINE);
+    assert_string_equal(
+        fault_text(bad),
+        "the engine distant keeps its rows on a device, and here they must lie in the host's memory");
+    fault_drop(bad);
+    assert_null(engine_open(engine_named("auto"), &f.setup, &e));
+    assert_non_null(e->ops->floats);
+    engine_close(e);
+    fixture_free(&f);
+}
+
 static void an_engine_this_build_lacks_says_why(void **state)
 {
     (void)state;
@@ -252,11 +357,14 @@ int main(void)
         cmocka_unit_test(rows_are_apart_and_hold_what_is_written),
         cmocka_unit_test(rows_start_as_zeros_and_slots_as_the_optimiser_says),
         cmocka_unit_test(rows_are_as_long_as_the_graph_and_optimiser_ask),
+        cmocka_unit_test(rows_can_be_reached_where_they_lie),
+        cmocka_unit_test(a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum),
         cmocka_unit_test(an_update_steps_every_element_once_and_only_its_replicas),
         cmocka_unit_test(an_engine_without_an_optimiser_takes_no_steps),
         cmocka_unit_test(samples_that_do_not_fit_the_network_are_refused),
         cmocka_unit_test(a_sample_is_mirrored_shifted_and_normalised_as_its_pick_says),
         cmocka_unit_test(auto_is_the_first_engine_that_can_be_used),
+        cmocka_unit_test(an_engine_with_rows_on_a_device_is_refused_where_they_must_lie_on_the_host),
         cmocka_unit_test(an_engine_this_build_lacks_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

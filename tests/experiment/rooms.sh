@@ -2,7 +2,8 @@
 # rooms.sh BUILD - the rooms may know only those before them, and nobody keeps mutable globals.
 #
 #   includes   a file of src/ROOM includes its own room and rooms before it; the folder of an engine is known inside
-#              src/engine only, oneDNN's headers inside src/engine/dnnl only, the public header by api and cli only
+#              src/engine only, oneDNN's headers inside src/engine/dnnl only, mpi.h inside src/world/mpi only, the public
+#              header by api and cli only
 #   globals    no object of the library has data that can change (two experiments must live in one process)
 #
 # Both checks are themselves tried on planted offences first, so that a check that sees nothing cannot pass.
@@ -38,6 +39,8 @@ bad_includes() {
                 offence("\"" header "\" is known inside src/engine only")
             else if (header ~ /^(oneapi\/dnnl\/)?dnnl[^\/]*\.h(pp)?$/ && file !~ /^src\/engine\/dnnl\//)
                 offence("oneDNN is known inside src/engine/dnnl only")
+            else if (header ~ /^mpi(-ext)?\.h$/ && file !~ /^src\/world\/mpi\//)
+                offence("MPI is known inside src/world/mpi only")
             else if (header == "veche.h" && room != "api" && room != "cli")
                 offence("the public header is for api and cli only")
         }'
@@ -82,9 +85,11 @@ expect 'a way round the rooms' "$(plant src/base/x.c '#include "../data/data.h"'
 expect 'oneDNN outside its folder' "$(plant src/engine/host.c '#include <oneapi/dnnl/dnnl.h>')"
 expect 'oneDNN outside its folder, the short name' "$(plant src/cli/x.c '#include <dnnl.h>')"
 expect 'a folder of an engine outside engine' "$(plant src/world/x.c '#include "engine/dnnl/parts.h"')"
+expect 'MPI outside its folder' "$(plant src/world/x.c '#include <mpi.h>')"
 expect 'the public header inside the library' "$(plant src/record/x.c '#include "veche.h"')"
 for good in 'src/data/x.c "experiment/experiment.h"' 'src/data/x.c "data/data.h"' 'src/cli/x.c <stdio.h>' \
-            'src/engine/dnnl/x.c <dnnl.h>' 'src/engine/kinds.c "engine/dnnl/dnnl.h"' 'src/api/x.c "veche.h"'; do
+            'src/engine/dnnl/x.c <dnnl.h>' 'src/engine/kinds.c "engine/dnnl/dnnl.h"' \
+            'src/world/mpi/x.c <mpi.h>' 'src/api/x.c "veche.h"'; do
     said=$(plant "${good% *}" "#include ${good#* }")
     if [ -n "$said" ]; then
         echo "the check refuses what is allowed: $said" >&2

@@ -14,31 +14,6 @@
 #include "base/rng.h"
 #include "experiment/machines.h"
 
-void must(fault f)
-{
-    if (f)
-        fail_msg("%s", fault_text(f));
-}
-
-void must_fail(fault f, const char *words)
-{
-    if (!f)
-        fail_msg("nothing failed, but this was expected: %s", words);
-    if (!strstr(fault_text(f), words))
-        fail_msg("'%s' does not say '%s'", fault_text(f), words);
-    fault_drop(f);
-}
-
-char *text_of(const char *format, ...)
-{
-    char *text = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    assert_true(vasprintf(&text, format, arguments) >= 0);
-    va_end(arguments);
-    return text;
-}
-
 /* Where there is OpenMP: one thread for the small matrices of a topology. On a busy machine threads that spin
  * for one another make seconds of milliseconds. */
 void omp_set_num_threads(int n) __attribute__((weak));
@@ -80,9 +55,9 @@ static fault open_cast(struct cast *g, struct experiment *e, int rounds)
 {
     if (omp_set_num_threads)
         omp_set_num_threads(1);
-    TRY(session_open(e, NULL, &g->run));
-    g->world = g->run->world;
-    g->world->watcher = (struct watcher){g, nothing_more, write_note};
+    TRY(session_open(e, NULL, NULL, &g->run));
+    g->world = (struct local *)g->run->world;
+    g->world->watcher = (struct watcher){.ctx = g, .moment = nothing_more, .note = write_note};
     g->run->stage.rounds = (uint64_t)rounds;
     g->n = g->run->n_agents;
     g->size = g->run->graph->size;

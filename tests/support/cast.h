@@ -15,6 +15,7 @@
 #define VECHE_TESTS_CAST_H
 
 #include "api/session.h"
+#include "support/must.h"
 #include "world/local/inside.h"
 
 /* The head of an experiment with 34 parameters; a lesson of one sample takes a millisecond. */
@@ -69,11 +70,5 @@ double furthest_mean(const double *rows, const double *others, size_t n, size_t 
 
 struct link_counts cast_counts(const struct cast *g); /* of all agents together */
 bool cast_noted(const struct cast *g, const char *words);
-
-void must(fault f);
-/* The fault is there and says this; drops it. */
-void must_fail(fault f, const char *words);
-/* A text of any length; the caller frees. */
-char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -15,7 +15,7 @@
 
 static void must_be_waited_for(const struct cast *g, size_t member, double ms)
 {
-    double is = 1e3 * local_waited_for(g->world)[member];
+    double is = 1e3 * local_waits(g->world)->for_agents[member];
     if (fabs(is - ms) > 1e-9)
         fail_msg("member %zu was waited for %.9g ms and not %.9g ms", member, is, ms);
 }
@@ -31,7 +31,7 @@ static void must_be_longest_for(const struct cast *g, size_t member, size_t agen
 {
     size_t who = 99;
     double seconds = 0;
-    assert_true(local_longest_for(g->world, member, &who, &seconds));
+    assert_true(waits_longest_for(local_waits(g->world), member, &who, &seconds));
     assert_int_equal(who, agent);
     assert_true(fabs(1e3 * seconds - ms) < 1e-9);
 }
@@ -40,7 +40,7 @@ static void must_be_slowest_link(const struct cast *g, size_t a, size_t b, doubl
 {
     size_t ends[2] = {99, 99};
     double seconds = 0;
-    assert_true(local_slowest_link(g->world, ends, &seconds));
+    assert_true(waits_slowest_link(local_waits(g->world), ends, &seconds));
     assert_true(ends[0] == a && ends[1] == b);
     assert_true(fabs(1e3 * seconds - ms) < 1e-9);
 }
@@ -60,8 +60,8 @@ static void nobody_waits_without_reason(void **state)
     play(&g, PAIR, 5);
     must_be_waited_for(&g, 0, 0);
     must_be_waited_for(&g, 1, 0);
-    assert_false(local_longest_for(g.world, 1, ends, &seconds));
-    assert_false(local_slowest_link(g.world, ends, &seconds));
+    assert_false(waits_longest_for(local_waits(g.world), 1, ends, &seconds));
+    assert_false(waits_slowest_link(local_waits(g.world), ends, &seconds));
     struct waiting w = session_waiting(g.run, true);
     assert_true(w.most == NO_MEMBER && w.slowest == NO_MEMBER && w.longest == NO_MEMBER &&
                 w.link[0] == NO_MEMBER);
@@ -126,7 +126,7 @@ static void a_mean_of_two_is_waited_for_by_the_one_that_asked(void **state)
     struct cast g;
     /* there and back at once, 1 through the cards and 2 under way, in each of the two rounds */
     play(&g, TINY("adpsgd") "agents: 2\ntopology: path:2\nnetwork: {latency_ms: 2, " ROW_IN_1MS "}\n", 1);
-    double both = local_waited_for(g.world)[0] + local_waited_for(g.world)[1];
+    double both = local_waits(g.world)->for_agents[0] + local_waits(g.world)->for_agents[1];
     assert_true(fabs(both - cast_counts(&g).waiting_s) < 1e-12 && both >= 2 * 3e-3);
     cast_close(&g);
 }
@@ -214,7 +214,7 @@ static void what_a_server_waits_is_held_against_nobody_but_told(void **state)
     struct cast g;
     cast_open(&g, TINY("consensus") "agents: 3\ntopology: star:3\n", 1);
     cast_run_instead(&g, ask_server);
-    g.run->stage.n_agents = 2; /* the third helps */
+    g.run->stage.n_agents = g.world->waits.n_agents = 2; /* the third helps */
     cast_play(&g);
     /* agent 0 asks at 3 and agent 1 at 5, when both are answered */
     must_have_waited(&g, 0, 2);
@@ -225,7 +225,7 @@ static void what_a_server_waits_is_held_against_nobody_but_told(void **state)
     must_be_waited_for(&g, 2, 2);
     must_be_longest_for(&g, 2, 0, 2);
     must_be_slowest_link(&g, 0, 2, 2);
-    const double *by_server = local_helpers_waited_for(g.world);
+    const double *by_server = local_waits(g.world)->for_helpers;
     assert_true(fabs(by_server[0] - 3e-3) < 1e-12 && fabs(by_server[1] - 2e-3) < 1e-12 && by_server[2] == 0);
     g.run->stage.n_agents = 3;
     cast_close(&g);
@@ -252,7 +252,7 @@ static void all_waiting_is_for_somebody(void **state)
             fault_drop(f); /* all may be down */
             double sum = 0;
             for (size_t k = 0; k < g.n; k++)
-                sum += local_waited_for(g.world)[k];
+                sum += local_waits(g.world)->for_agents[k];
             double waiting = cast_counts(&g).waiting_s;
             assert_true(fabs(sum - waiting) <= 1e-9 * (1 + waiting));
             cast_close(&g);
@@ -276,8 +276,8 @@ static void pairs_are_not_kept_for_more_than_1024(void **state)
         double seconds;
         play(&g, texts[i], 1);
         must_be_waited_for(&g, 5, 2 * 6);
-        assert_true(local_slowest_link(g.world, ends, &seconds) == (i == 0));
-        assert_true(local_longest_for(g.world, 5, ends, &seconds) == (i == 0));
+        assert_true(waits_slowest_link(local_waits(g.world), ends, &seconds) == (i == 0));
+        assert_true(waits_longest_for(local_waits(g.world), 5, ends, &seconds) == (i == 0));
         assert_int_equal(session_waiting(g.run, true).slowest, 5);
         cast_close(&g);
     }

@@ -225,6 +225,7 @@ static fault learn_all(struct cuda *c, struct lesson *lessons, size_t n)
 {
     for (size_t done = 0; done < n; done += c->learn.n_seats)
         TRY(learn_some(c, lessons + done, smaller(n - done, c->learn.n_seats)));
+    lessons_tell(lessons, n);
     return OK;
 }
 

@@ -33,8 +33,10 @@ static int add_mask(struct program *p, const struct unit *u)
             job_chunk(p, relu_back_chunk, u);
         }
     }
-    if (u->fused)
+    if (u->fused) {
         job_after(p, norm_finish_back, u->fused);
+        u->fused->final_phase = p->n_phases;
+    }
     return u->op->relu ? own : u->dy;
 }
 

@@ -210,6 +210,7 @@ static void conv_backward(struct program *p, struct unit *u)
     }
     buffer_use_next(p, c->partial);
     job_slices_next(p, sum_gradient, u, 1);
+    u->final_phase = p->n_phases + 1;
 }
 
 const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward, true};

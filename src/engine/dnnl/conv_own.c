@@ -160,6 +160,7 @@ static void own_backward(struct program *p, struct unit *u)
     }
     buffer_use_next(p, c->partial);
     job_slices_next(p, own_sum_gradient, u, 1);
+    u->final_phase = p->n_phases + 1;
 }
 
 const struct op_maker own_conv_maker = {own_prepare, own_forward, own_backward, true};

@@ -130,6 +130,7 @@ static void run_lesson(const struct dnnl *d, struct lesson *l, struct pool *pool
     f.samples = d->host.engine.setup.train;
     f.picks = l->picks;
     f.seed = l->seed;
+    f.lesson = l;
     f.counted = d->learn.batch;
     program_run(&d->learn, &f, PHASE_PREPARE, pool, worker);
     l->loss = f.loss / (double)d->learn.batch;
@@ -270,5 +271,6 @@ const struct engine_ops engine_dnnl = {
     .mix = host_mix,
     .read = host_read,
     .write = host_write,
+    .floats = host_floats,
     .describe = dnnl_describe,
 };

@@ -229,6 +229,7 @@ static void linear_backward(struct program *p, struct unit *u)
     buffer_use_whole(p, l->x);
     buffer_use_whole(p, l->dy);
     job_slices(p, gradient_slice, u, l->of_out.n);
+    u->final_phase = p->n_phases;
     if (!u->wanted[0])
         return;
     buffer_use_whole(p, l->dx);

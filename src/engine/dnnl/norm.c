@@ -419,6 +419,7 @@ static void batchnorm_backward(struct program *p, struct unit *u)
         buffer_use(p, u->dy);
         job_chunk(p, back_sums_chunk, u);
         job_after(p, norm_finish_back, u);
+        u->final_phase = p->n_phases;
     }
     phase_end(p);
     if (!u->wanted[0])

@@ -275,6 +275,19 @@ static void make_jobs(struct program *p)
     p->n_phases = p->last_phase + 1;
 }
 
+/* Where the floats end whose gradients are written in a later phase. */
+static size_t final_from(const struct program *p, int phase)
+{
+    const struct graph *g = p->setup->graph;
+    size_t from = 0;
+    for (size_t i = 0; i < g->n_ops; i++) {
+        size_t end = op_floats_end(g, &g->ops[i]);
+        if (p->units[i].final_phase > phase && end > from)
+            from = end;
+    }
+    return from;
+}
+
 /* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were
  * added. */
 static fault make_phases(struct program *p)
@@ -296,6 +309,7 @@ static fault make_phases(struct program *p)
                 }
         }
         phase->end = n;
+        phase->final_from = final_from(p, i);
         if (phase->slice_jobs > phase->chunk_jobs)
             phase->n_tasks += p->n_chunks;
     }
@@ -386,6 +400,7 @@ static void run_task(void *ctx, size_t piece, int worker)
 
 void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
 {
+    size_t told = lesson_untold(p->setup->graph);
     for (int i = from; i < p->n_phases; i++) {
         struct run r = {p, &p->phases[i], f};
         if (pool)
@@ -396,5 +411,7 @@ void program_run(const struct program *p, struct frame *f, int from, struct pool
         struct task t = {.program = p, .frame = f, .worker = worker, .n = p->batch};
         for (size_t k = r.phase->after_jobs; k < r.phase->end; k++)
             run_job(&t, k);
+        if (f->lesson)
+            lesson_tell(f->lesson, r.phase->final_from, &told);
     }
 }

@@ -33,6 +33,7 @@ struct frame {
     const struct samples *samples;
     const struct pick *picks;
     uint64_t seed;
+    const struct lesson *lesson; /* who is told of gradients as they become final; NULL: an exam */
     size_t counted; /* samples whose loss counts: the first so many */
     double loss;    /* out: sum over the counted samples            */
     size_t hits;    /* out                                          */
@@ -67,6 +68,7 @@ struct job {
 struct phase {                                      /* jobs of each kind lie together */
     size_t chunk_jobs, slice_jobs, after_jobs, end; /* first of each kind in program->jobs */
     size_t n_tasks;
+    size_t final_from; /* floats of the gradient row from here on are final when the phase is done */
 };
 
 struct buffer {
@@ -104,6 +106,7 @@ struct unit {
     /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: that add */
     struct unit *fused;
     struct folds folds;
+    int final_phase; /* the one that writes the gradients of its parameters, where it has any */
     void *own; /* in the program's arena: what this kind of op needs besides */
 };
 

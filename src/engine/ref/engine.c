@@ -99,6 +99,7 @@ static void learn_one(void *ctx, size_t piece, int worker)
     p.batch = r->host.engine.setup.batch;
     p.grads = host_row(&r->host, ROW_GRADS, l->replica);
     p.seed = l->seed;
+    p.lesson = l;
     for (size_t i = 0; i < p.batch; i++)
         put_sample(&p, s, l->picks[i], i);
     ref_run(&p);
@@ -159,5 +160,6 @@ const struct engine_ops engine_ref = {
     .mix = host_mix,
     .read = host_read,
     .write = host_write,
+    .floats = host_floats,
     .describe = ref_describe,
 };

@@ -7,6 +7,7 @@
 #ifndef VECHE_ENGINE_REF_REF_H
 #define VECHE_ENGINE_REF_REF_H
 
+#include "engine/engine.h"
 #include "graph/plan.h"
 
 #ifndef REF_REAL
@@ -56,8 +57,9 @@ struct ref_pass {
     void *memory;
     uint16_t *labels; /* [batch] */
     uint64_t seed;
-    double loss; /* out */
-    size_t hits; /* out */
+    const struct lesson *lesson; /* who is told of gradients as they become final; NULL: nobody */
+    double loss;                 /* out */
+    size_t hits;                 /* out */
 };
 
 void ref_run(struct ref_pass *p);

@@ -58,8 +58,20 @@ static struct ref_call make_call(const struct ref_pass *p, const struct step *s)
     return c;
 }
 
+/* Where the floats end whose gradients are still to be made when `done` steps are. */
+static size_t final_from(const struct ref_pass *p, size_t done)
+{
+    size_t from = 0;
+    for (size_t i = done; i < p->plan->n_steps; i++) {
+        size_t end = op_floats_end(p->graph, &p->graph->ops[p->plan->steps[i].op]);
+        from = end > from ? end : from;
+    }
+    return from;
+}
+
 void ref_run(struct ref_pass *p)
 {
+    size_t told = lesson_untold(p->graph);
     for (size_t i = 0; i < p->plan->n_steps; i++) {
         const struct step *s = &p->plan->steps[i];
         struct ref_call c = make_call(p, s);
@@ -69,6 +81,8 @@ void ref_run(struct ref_pass *p)
             p->loss = c.loss;
             p->hits = c.hits;
         }
+        if (p->lesson)
+            lesson_tell(p->lesson, final_from(p, i + 1), &told);
     }
 }
 

@@ -83,6 +83,7 @@ struct deadline {
 };
 
 struct local {
+    struct world world;    /* first: a struct world * of this kind is a struct local * */
     struct stage *stage;   /* borrowed */
     struct engine *engine; /* borrowed */
     struct watcher watcher;
@@ -110,10 +111,7 @@ struct local {
     bool partitioned;
     uint64_t *mended;       /* owned: the ends of an edge take part together from this round on */
     uint64_t *random_draws; /* owned: per agent and link, how many random events there were */
-    struct waits {          /* owned, virtual seconds; of each member: how long it was waited for ... */
-        double *for_agents, *for_helpers; /* ... by those that learn, by those that help */
-        double *pairs; /* [n x n]: how long an agent of a row waited for that of a column; NULL: too many */
-    } waits;
+    struct waits waits;
 };
 
 /* kinds of moments on the agenda */
@@ -126,6 +124,9 @@ enum {
     MOMENT_RANDOM_AGENT,
     MOMENT_RANDOM_LINK
 };
+
+/* world.c */
+extern const struct world_ops local_world;
 
 /* local.c */
 void wake(struct actor *a, fault verdict);
@@ -198,10 +199,7 @@ fault heal_all(struct local *w);
 fault partition(struct local *w, const struct event *e);
 uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
 
-/* waits.c */
-fault waits_open(struct local *w);
-void waits_close(struct local *w);
-/* The actor has waited since then for `peer`, or for ANYONE and nobody came. */
+/* mail.c: the actor has waited since then for `peer`, or for ANYONE and nobody came. */
 void count_wait(struct actor *a, size_t peer, double since_s);
 
 /* script.c */

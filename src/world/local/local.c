@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "world/local/inside.h"
 
 enum { STACK_BYTES = 64 << 10 };
@@ -276,28 +275,12 @@ fault local_replay(struct local *w, uint64_t steps)
 
 static void prepare_lesson(void *ctx, size_t agent, uint64_t lesson, struct pick *picks, uint64_t *seed)
 {
-    struct local *w = ctx;
-    struct rng r = rng_stream(w->stage->seed, (uint32_t)agent, RNG_DROPOUT, lesson);
-    *seed = rng_next(&r);
-    feed_batch(&w->actors[agent].agent->feed, lesson, picks);
+    agent_prepare(((struct local *)ctx)->actors[agent].agent, lesson, picks, seed);
 }
 
 static fault lesson_answered(void *ctx, size_t agent, uint64_t lesson, double loss, size_t hits)
 {
-    struct local *w = ctx;
-    struct agent *a = w->actors[agent].agent;
-    if (!isfinite(loss))
-        return FAIL(
-            FAULT_NUMBER,
-            "the loss of agent %zu became %s in lesson %llu (epoch %.2f, learning rate %g): training has "
-            "diverged; a smaller optim.lr or a longer schedule.warmup_epochs may help",
-            agent, isnan(loss) ? "NaN" : "infinite", (unsigned long long)lesson + 1,
-            feed_epochs(&a->feed, lesson), a->lr);
-    a->tally.loss += loss;
-    a->tally.hits += hits;
-    a->tally.samples += a->feed.batch;
-    a->tally.lessons++;
-    return OK;
+    return agent_answered(((struct local *)ctx)->actors[agent].agent, lesson, loss, hits);
 }
 
 fault local_settle(struct local *w)
@@ -337,18 +320,19 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
         return OUT_OF_MEMORY;
     TRY(tape_new(w->engine, (struct tape_client){prepare_lesson, lesson_answered, w}, w->stage->n_agents,
                  &w->tape));
-    TRY(waits_open(w));
+    TRY(waits_open(&w->waits, w->stage->n_agents, w->n));
     TRY(rows_open(w));
     TRY(open_actors(w, agents, speeds));
     return script_open(w);
 }
 
 fault local_open(struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
-                 struct watcher watcher, struct local **out)
+                 struct watcher watcher, struct world **out)
 {
     struct local *w = calloc(1, sizeof *w);
     if (!w)
         return OUT_OF_MEMORY;
+    w->world.ops = &local_world;
     w->stage = stage;
     w->engine = engine;
     w->watcher = watcher;
@@ -360,7 +344,7 @@ fault local_open(struct stage *stage, struct agent *agents, struct engine *engin
         local_close(w);
         return f;
     }
-    *out = w;
+    *out = &w->world;
     return OK;
 }
 
@@ -394,7 +378,7 @@ void local_close(struct local *w)
     }
     tell_notes(w, false);
     drop_messages(w);
-    waits_close(w);
+    waits_close(&w->waits);
     rows_close(w);
     agenda_release(&w->agenda);
     tape_free(w->tape);
@@ -429,6 +413,11 @@ bool local_is_alive(const struct local *w, size_t agent)
     return w->actors[agent].alive;
 }
 
+const struct waits *local_waits(const struct local *w)
+{
+    return &w->waits;
+}
+
 struct link_counts local_counts(const struct local *w, size_t agent)
 {
     return w->actors[agent].link.counts;
@@ -444,7 +433,7 @@ void local_rows_needed(const struct local *w, enum row row, bool *needed)
     size_t n_rows = w->n + w->engine->setup.n_spare;
     for (size_t i = 0; i < n_rows; i++)
         needed[i] = row != ROW_GRADS || i >= w->n || w->actors[i].has_gradient;
-    needed[local_mean_row(w->n)] = false;
+    needed[world_model_row(w->stage)] = false;
     for (size_t f = 0; f < w->n_free_rows[row]; f++)
         needed[w->free_rows[row][f]] = false;
 }

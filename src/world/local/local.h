@@ -13,26 +13,17 @@
 #ifndef VECHE_WORLD_LOCAL_LOCAL_H
 #define VECHE_WORLD_LOCAL_LOCAL_H
 
-#include "strategy/agent.h"
 #include "world/local/tape.h"
+#include "world/world.h"
 
 struct local;
 
-struct watcher {
-    void *ctx;
-    /* Nothing more happens at this moment. A fault ends the play; FAULT_STOPPED is not an error. */
-    fault (*moment)(void *ctx);
-    void (*note)(void *ctx, double now_s, size_t agent, const char *kind, const char *text);
-};
-
 /* Spare rows the engine must have for so many agents, helpers counted, and links. */
 size_t local_spare_rows(size_t n_members, size_t n_edges);
-/* The spare row nobody uses but the watcher: room for the mean of all agents. */
-size_t local_mean_row(size_t n_members);
 
-/* Agents are borrowed and get their links; `speeds` is copied. */
+/* The first spare row is the group's model; agents are borrowed and get their links; `speeds` is copied. */
 fault local_open(struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
-                 struct watcher watcher, struct local **out);
+                 struct watcher watcher, struct world **out);
 void local_close(struct local *w);
 
 /* Lets everyone live to the end of the play. */
@@ -46,13 +37,7 @@ uint64_t local_steps(const struct local *w);
 bool local_is_replaying(const struct local *w);
 bool local_is_alive(const struct local *w, size_t agent);
 struct link_counts local_counts(const struct local *w, size_t agent);
-/* How long each member was waited for, in virtual seconds: by those that learn, by those that help. */
-const double *local_waited_for(const struct local *w);
-const double *local_helpers_waited_for(const struct local *w);
-/* Which agent waited longest for this member; which two waited longest for each other, one way and the other taken
- * together. False where nobody waited or there are too many members to tell. */
-bool local_longest_for(const struct local *w, size_t member, size_t *who, double *seconds);
-bool local_slowest_link(const struct local *w, size_t ends[2], double *seconds);
+const struct waits *local_waits(const struct local *w);
 /* Real seconds the engine worked for this world. */
 struct tape_times local_times(const struct local *w);
 /* Computes everything asked for so far, so that rows and tallies are those of this moment. */

@@ -317,6 +317,15 @@ fault add_deadline(struct actor *a)
     return OK;
 }
 
+/* What one waits for a peer while one's own lesson goes on is no loss. */
+void count_wait(struct actor *a, size_t peer, double since_s)
+{
+    double learnt_s = a->lesson_began_s + a->lesson_takes_s, from = since_s > learnt_s ? since_s : learnt_s;
+    double seconds = a->world->now_s > from ? a->world->now_s - from : 0;
+    a->link.counts.waiting_s += seconds;
+    waits_count(&a->world->waits, a->link.self, peer, seconds);
+}
+
 static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct message **out)
 {
     MUST_BE_UP(a);

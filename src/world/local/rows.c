@@ -14,11 +14,6 @@ size_t local_spare_rows(size_t n_members, size_t n_edges)
     return 1 + 4 * n_members + 2 * n_edges; /* memory that is never touched costs nothing */
 }
 
-size_t local_mean_row(size_t n_members)
-{
-    return n_members;
-}
-
 fault rows_open(struct local *w)
 {
     size_t n_spare = w->engine->setup.n_spare;

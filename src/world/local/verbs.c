@@ -251,6 +251,21 @@ static size_t local_row_floats(const struct link *l, enum row row)
     return row_size(&((const struct actor *)l)->world->engine->setup, row);
 }
 
+static bool local_take_round(struct link *l)
+{
+    struct stage *s = actor_of(l)->world->stage;
+    if (s->begun >= s->rounds * s->n_agents)
+        return false;
+    s->begun++;
+    return true;
+}
+
+static fault local_end_round(struct link *l)
+{
+    actor_of(l)->world->stage->ended++;
+    return OK;
+}
+
 static uint64_t local_staleness(const struct link *l)
 {
     const struct actor *a = (const struct actor *)l;
@@ -285,6 +300,8 @@ const struct link_ops local_link = {
     .has_ended = local_has_ended,
     .takes_part = local_takes_part,
     .row_floats = local_row_floats,
+    .take_round = local_take_round,
+    .end_round = local_end_round,
     .staleness = local_staleness,
     .note = local_note,
 };

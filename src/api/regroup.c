@@ -1,0 +1,98 @@
+/* regroup.c - a run goes on with another number of agents than it was saved by.
+ *
+ * Everyone starts from the mean of what the earlier agents had - parameters, statistics, the optimiser's memory - at the
+ * same epoch. That is right for methods whose agents keep nothing else; the others say which number they need.
+ */
+#include "api/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fault refuse(const struct veche_run *r, size_t saved_by)
+{
+    return FAIL(FAULT_CHECKPOINT,
+                "%s: was saved by %zu agents, and the strategy '%s' keeps something of its own for each of them: it goes on with "
+                "that number of agents only, and not with %zu",
+                r->folder.path, saved_by, r->experiment->strategy.kind->name, r->n_agents);
+}
+
+/* The mean over the earlier agents of one tensor. */
+static fault mean_tensor(const struct veche_run *r, const struct tensors *t, size_t saved_by, const char *name, size_t n,
+                         float *out)
+{
+    double *sum = calloc(n + 1, sizeof *sum);
+    fault f = sum ? OK : OUT_OF_MEMORY;
+    for (size_t i = 0; !f && i < saved_by; i++) {
+        char whole[512];
+        snprintf(whole, sizeof whole, "agent%zu.%s", i, name);
+        const struct named_floats *have = tensors_find(t, whole);
+        size_t size = 1;
+        for (size_t d = 0; have && d < have->n_dims; d++)
+            size *= have->dims[d];
+        if (!have || size != n)
+            f = FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s' of the network's shape", r->folder.path,
+                     whole);
+        for (size_t j = 0; !f && j < n; j++)
+            sum[j] += have->floats[j];
+    }
+    for (size_t j = 0; !f && j < n; j++)
+        out[j] = (float)(sum[j] / (double)saved_by);
+    free(sum);
+    return f;
+}
+
+static fault mean_row(const struct veche_run *r, const struct tensors *t, size_t saved_by, enum row row, float *floats)
+{
+    bool stats = row == ROW_STATS;
+    const struct graph *g = r->graph;
+    const struct param *params = stats ? g->stats : g->params;
+    for (size_t i = 0; i < (stats ? g->n_stats : g->n_params); i++) {
+        char name[480];
+        if (row < ROW_SLOT0)
+            snprintf(name, sizeof name, "%s", params[i].name);
+        else
+            snprintf(name, sizeof name, "optimizer.%s.%s", optim_row(&r->experiment->optim)->slot_names[row - ROW_SLOT0],
+                     params[i].name);
+        TRY(mean_tensor(r, t, saved_by, name, params[i].size, floats + params[i].offset));
+    }
+    return OK;
+}
+
+static fault give_to_all(struct veche_run *r, const struct tensors *t, size_t saved_by)
+{
+    static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
+    struct block memory = {0};
+    TRY(block_open((r->graph->size + r->graph->stats_size) * sizeof(float), &memory));
+    fault f = OK;
+    for (size_t i = 0; !f && i < sizeof rows / sizeof *rows; i++) {
+        if (!row_size(&r->engine->setup, rows[i]))
+            continue;
+        f = mean_row(r, t, saved_by, rows[i], memory.bytes);
+        for (size_t a = 0; !f && a < r->n_agents; a++)
+            f = r->world->ops->write(r->world, rows[i], a, memory.bytes);
+    }
+    block_close(&memory);
+    return f;
+}
+
+fault session_take_model(struct veche_run *r, const struct tensors *t, size_t saved_by)
+{
+    const char *epoch = tensors_metadata(t, "epoch"), *seconds = tensors_metadata(t, "real_s");
+    if (strategy_row(r->experiment)->n_keep || r->stage.n_members != r->n_agents || saved_by == 0)
+        return refuse(r, saved_by);
+    if (!epoch || !seconds)
+        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good 'epoch'", r->folder.path);
+    uint64_t k = (uint64_t)llround(strtod(epoch, NULL) * r->stage.rounds_per_epoch);
+    r->earlier_s = strtod(seconds, NULL);
+    TRY(r->world->ops->restore(r->world, k));
+    TRY(give_to_all(r, t, saved_by));
+    struct account a = {.k = k, .lessons = k, .steps = k};
+    for (size_t i = 0; i < r->n_agents; i++)
+        r->world->ops->set_account(r->world, i, &a);
+    r->saved = k;
+    r->seen_rounds = (double)k;
+    r->seen_epochs = (double)k / r->stage.rounds_per_epoch;
+    return OK;
+}

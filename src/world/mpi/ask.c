@@ -1,0 +1,280 @@
+/* ask.c - what is asked of a peer whose program takes no notice: to average, to give its rows, and of the leader the
+ * next round.
+ *
+ * An average between a and b moves as much from one as to the other, whatever else happens to them in the meantime:
+ *
+ *   a: sends x_a -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
+ *   a: x_a becomes (x_a + x_b) / 2;  where others have moved x_a since it was sent, by (x_b - x_a as sent) / 2
+ *
+ * so nobody has to be locked and nobody waits for somebody who waits. Where two have asked each other, and neither question
+ * was answered before the other was sent, each question is the answer to the other: both move halfway, once.
+ */
+#include <string.h>
+
+#include "engine/host.h"
+#include "world/mpi/inside.h"
+
+static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT;
+static const uint64_t low_24 = (1u << 24) - 1;
+
+static bool any_is_being_sent(const struct mpi *w, row_set rows)
+{
+    for (int row = 0; row < N_ROWS; row++)
+        if (rows & 1u << row && is_being_sent(w, (enum row)row, 0, TO_END))
+            return true;
+    return false;
+}
+
+static bool is_answered(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return w->answer && (w->answer->head.tag & low_24) == w->question;
+}
+
+/* ---- answering ---- */
+
+static bool have_crossed(const struct mpi *w, const struct message *m)
+{
+    return w->has_asked && !is_answered(w, NULL) && m->from == w->asked_whom && m->head.rows == w->asked_for;
+}
+
+static void take_for_answer(struct mpi *w, struct message *m)
+{
+    m->head.tag = w->question;
+    hear_answer(w, m);
+}
+
+/* One that comes too late answers nothing. */
+void hear_answer(struct mpi *w, struct message *m)
+{
+    bool in_vain = (m->head.tag & low_24) != w->question;
+    message_drop(w, in_vain ? m : w->answer);
+    if (!in_vain)
+        w->answer = m;
+}
+
+/* x becomes the mean; what x was takes the place of y. The lower member's comes first, so both get the same bits. */
+static void average_and_swap(float *x, float *y, size_t n, bool x_first)
+{
+    for (size_t i = 0; i < n; i++) {
+        float a = x_first ? x[i] : y[i], b = x_first ? y[i] : x[i], sum = 0.5f * a;
+        y[i] = x[i];
+        x[i] = sum + 0.5f * b;
+    }
+}
+
+static bool try_to_average(struct mpi *w, struct message *m)
+{
+    bool is_meeting = w->has_asked && is_answered(w, NULL); /* and I have yet to move */
+    bool is_learning = w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy;
+    if (is_meeting || is_learning || any_is_being_sent(w, m->head.rows))
+        return false;
+    for (int row = 0; row < N_ROWS; row++)
+        if (m->head.rows & 1u << row && floats_of(w, (enum row)row))
+            average_and_swap(row_of(w, (enum row)row),
+                             (float *)floats_in(w, m, (enum row)row, 0, floats_of(w, (enum row)row)),
+                             floats_of(w, (enum row)row), w->link.self < m->from);
+    w->writes++;
+    w->link.counts.received++;
+    w->link.counts.messages++;
+    w->link.counts.bytes += m->head.n_bytes;
+    struct head h = m->head;
+    h.kind = MSG_AVERAGE;
+    tell_with_head(w, m->from, h, m->bytes);
+    return true;
+}
+
+static bool try_to_give_rows(struct mpi *w, const struct message *m)
+{
+    if (w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy)
+        return false; /* the statistics are being written */
+    struct span span = whole(everything);
+    w->link.counts.messages++;
+    w->link.counts.bytes += span_bytes(w, span);
+    tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
+    return true;
+}
+
+struct rounds {
+    uint64_t goes_on, begun, ended;
+};
+
+/* The leader's count, after it heard that a member has so many rounds behind it. */
+static struct rounds count_rounds(struct mpi *w, size_t who, uint64_t k)
+{
+    struct stage *s = w->stage;
+    uint64_t all = s->rounds * s->n_agents, ended = 0;
+    w->states[who].account.k = k;
+    for (size_t i = 0; i < s->n_agents; i++)
+        ended += w->states[i].account.k;
+    s->ended = ended;
+    bool goes_on = s->begun < all;
+    s->begun += goes_on;
+    return (struct rounds){goes_on, s->begun, s->ended};
+}
+
+bool try_to_answer(struct mpi *w, struct message *m)
+{
+    bool done = true;
+    if (m->head.kind == MSG_ASK_AVERAGE && have_crossed(w, m)) {
+        take_for_answer(w, m);
+        return true;
+    }
+    if (m->head.kind == MSG_ASK_AVERAGE)
+        done = try_to_average(w, m);
+    else if (m->head.kind == MSG_ASK_ADOPT)
+        done = try_to_give_rows(w, m);
+    else {
+        uint64_t k;
+        memcpy(&k, m->bytes, sizeof k);
+        struct rounds r = count_rounds(w, m->from, k);
+        tell(w, m->from, MSG_ROUND, m->head.tag, &r, sizeof r);
+    }
+    if (done)
+        message_drop(w, m);
+    return done;
+}
+
+/* ---- asking ---- */
+
+static fault wait_for_answer(struct mpi *w, size_t peer)
+{
+    double since = world_now_s(w);
+    fault f = wait_until(w, is_answered, NULL, peer);
+    count_own_wait(w, peer, since);
+    return f;
+}
+
+static void drop_answer(struct mpi *w)
+{
+    message_drop(w, w->answer);
+    w->answer = NULL;
+}
+
+static void next_question(struct mpi *w)
+{
+    w->question = (w->question + 1) & low_24;
+}
+
+/* My rows, packed as they are sent. */
+static void pack(const struct mpi *w, row_set rows, float *into)
+{
+    for (int row = 0; row < N_ROWS; row++)
+        if (rows & 1u << row && floats_of(w, (enum row)row)) {
+            memcpy(into, row_of(w, (enum row)row), floats_of(w, (enum row)row) * sizeof(float));
+            into += floats_of(w, (enum row)row);
+        }
+}
+
+static void meet_halfway(struct mpi *w, const struct message *theirs, const struct message *mine, bool unmoved)
+{
+    const float halves[2] = {0.5f, 0.5f};
+    bool first = w->link.self < theirs->from;
+    for (int row = 0; row < N_ROWS; row++) {
+        size_t n = theirs->head.rows & 1u << row ? floats_of(w, (enum row)row) : 0;
+        if (!n)
+            continue;
+        float *x = row_of(w, (enum row)row);
+        const float *y = floats_in(w, theirs, (enum row)row, 0, n), *was = floats_in(w, mine, (enum row)row, 0, n);
+        const float *both[2] = {first ? x : y, first ? y : x};
+        if (unmoved)
+            host_blend(x, both, halves, 2, n);
+        else
+            for (size_t i = 0; i < n; i++)
+                x[i] += 0.5f * (y[i] - was[i]);
+    }
+    w->writes++;
+}
+
+static fault move_halfway(struct mpi *w, size_t peer, const struct message *mine, uint64_t writes)
+{
+    TRY(wait_for_answer(w, peer));
+    w->link.counts.received++;
+    for (int row = 0; row < N_ROWS; row++)
+        if (mine->head.rows & 1u << row)
+            TRY(before_writing(w, (enum row)row, 0, TO_END));
+    meet_halfway(w, w->answer, mine, w->writes == writes);
+    drop_answer(w);
+    return OK;
+}
+
+static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
+{
+    pack(w, rows, (float *)(void *)mine->bytes);
+    mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
+    mine->head.n_bytes = span_bytes(w, whole(rows));
+    next_question(w);
+    mine->head.tag = w->question;
+    w->link.counts.messages++;
+    w->link.counts.bytes += mine->head.n_bytes;
+    tell_with_head(w, peer, mine->head, mine->bytes);
+    w->has_asked = true;
+    w->asked_whom = peer;
+    w->asked_for = rows;
+    fault f = move_halfway(w, peer, mine, w->writes);
+    w->has_asked = false;
+    return f;
+}
+
+fault mpi_average(struct link *l, size_t peer, row_set rows)
+{
+    struct mpi *w = mpi_of(l);
+    struct message *mine = message_new(w, span_bytes(w, whole(rows)));
+    if (!mine)
+        return OUT_OF_MEMORY;
+    fault f = average_with(w, peer, rows, mine);
+    message_drop(w, mine);
+    return f;
+}
+
+fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
+{
+    struct mpi *w = mpi_of(l);
+    next_question(w);
+    tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
+    TRY(wait_for_answer(w, peer));
+    const struct message *m = w->answer;
+    l->counts.received++;
+    fault f = OK;
+    for (int row = 0; !f && row < N_ROWS; row++) {
+        size_t n = everything & 1u << row ? floats_of(w, (enum row)row) : 0;
+        if (n)
+            f = before_writing(w, (enum row)row, 0, TO_END);
+        if (n && !f)
+            memcpy(row_of(w, (enum row)row), floats_in(w, m, (enum row)row, 0, n), n * sizeof(float));
+    }
+    w->writes++;
+    if (round)
+        *round = m->head.tag >> 24;
+    drop_answer(w);
+    return f;
+}
+
+static fault ask_for_round(struct mpi *w, struct rounds *out)
+{
+    uint64_t k = w->agent->k;
+    next_question(w);
+    tell(w, 0, MSG_ASK_ROUND, w->question, &k, sizeof k);
+    TRY(wait_for_answer(w, 0));
+    memcpy(out, w->answer->bytes, sizeof *out);
+    drop_answer(w);
+    return OK;
+}
+
+bool mpi_take_round(struct link *l)
+{
+    struct mpi *w = mpi_of(l);
+    struct rounds r = {0};
+    if (is_leader(w)) {
+        r = count_rounds(w, 0, w->agent->k);
+        return r.goes_on;
+    }
+    fault f = ask_for_round(w, &r);
+    if (f) {
+        break_off(w, f);
+        return false;
+    }
+    w->stage->begun = r.begun;
+    w->stage->ended = r.ended;
+    return r.goes_on;
+}

@@ -1,0 +1,122 @@
+/* gone.c - a member whose process is gone, where the launcher lets the others live (`mpirun --enable-recovery`, or an MPI
+ * with ULFM).
+ *
+ * Its neighbours on the same machine miss the process; of a whole machine that is gone the leader hears nothing for longer
+ * than its patience; and an MPI with ULFM says so itself. Whoever knows tells everyone. From then on it cannot be
+ * reached, which the strategies know how to live with; the leader saves it with the rows of its own agent, as it would
+ * find them when it came back. Without a leader there is no run.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "world/mpi/inside.h"
+
+#ifdef VECHE_HAS_ULFM
+#include <mpi-ext.h>
+
+static void ask_library(struct mpi *w)
+{
+    MPI_Group failed, all;
+    int n, *ranks, *members;
+    MPIX_Comm_failure_ack(w->comm);
+    MPIX_Comm_failure_get_acked(w->comm, &failed);
+    MPI_Group_size(failed, &n);
+    ranks = calloc((size_t)n + 1, sizeof *ranks);
+    members = calloc((size_t)n + 1, sizeof *members);
+    if (n && ranks && members) {
+        for (int i = 0; i < n; i++)
+            ranks[i] = i;
+        MPI_Comm_group(w->comm, &all);
+        MPI_Group_translate_ranks(failed, n, ranks, all, members);
+        for (int i = 0; i < n; i++)
+            member_is_gone(w, (size_t)members[i]);
+        MPI_Group_free(&all);
+    }
+    free(ranks);
+    free(members);
+    MPI_Group_free(&failed);
+}
+#else
+static void ask_library(struct mpi *w)
+{
+    (void)w;
+}
+#endif
+
+/* What was on its way to it or from it will not come to an end; its memory is left where it is, since the library may
+ * still know it. */
+static void let_go_of(struct mpi *w, size_t member)
+{
+    struct peer *p = &w->peers[member];
+    for (struct sending **at = &w->sendings; *at;)
+        if ((*at)->to == member)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    p->arriving = NULL;
+    p->arriving_end = &p->arriving;
+    w->sent -= p->sent;
+    w->heard -= p->heard;
+    p->sent = p->heard = 0;
+}
+
+static void drop_questions_of(struct mpi *w, size_t member)
+{
+    for (struct message **at = &w->asked; *at;) {
+        struct message *m = *at;
+        if (m->from != member) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        message_drop(w, m);
+    }
+    w->asked_end = &w->asked;
+    while (*w->asked_end)
+        w->asked_end = &(*w->asked_end)->next;
+}
+
+void member_is_gone(struct mpi *w, size_t member)
+{
+    char name[128], text[192];
+    struct peer *p = &w->peers[member];
+    if (p->is_gone || member == w->link.self)
+        return;
+    p->is_gone = true;
+    w->n_gone++;
+    let_go_of(w, member);
+    somebody_is_gone(w);
+    drop_questions_of(w, member);
+    for (size_t i = 0; i < w->n; i++)
+        if (i != w->link.self && !w->peers[i].is_gone)
+            tell(w, i, MSG_GONE, member, NULL, 0);
+    snprintf(text, sizeof text, "%s is gone", member_called(w, member, name));
+    if (member == 0)
+        break_off(w, FAIL(FAULT_PEER, "%s, who leads the run", text));
+    else if (is_leader(w))
+        w->watcher.note(w->watcher.ctx, world_now_s(w), member, "gone", text);
+}
+
+static bool process_is_gone(const struct mpi *w, const struct peer *p)
+{
+    bool is_here = strcmp(p->host, w->peers[w->link.self].host) == 0;
+    return is_here && p->pid && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
+}
+
+/* So often one looks who is still there. */
+#define LOOK_S 0.2
+
+void look_who_is_gone(struct mpi *w, double now)
+{
+    if (now - w->looked_s < LOOK_S || w->is_closed)
+        return;
+    w->looked_s = now;
+    ask_library(w);
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->peers[i].is_gone && !w->peers[i].has_closed && process_is_gone(w, &w->peers[i]))
+            member_is_gone(w, i);
+}

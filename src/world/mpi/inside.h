@@ -1,0 +1,330 @@
+/* inside.h - what the files of the world `mpi` share.
+ *
+ *   courier.c   what travels: heads, bodies, who is heard of, how one waits
+ *   mail.c      what agents send each other and how they receive it
+ *   lesson.c    the thread that computes
+ *   verbs.c     what agents may ask for
+ *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
+ *   pause.c     all stand still, so that the leader may look
+ *   look.c      the leader's looks, and how the others serve them
+ *   gone.c      a member whose process is gone
+ *   native.c    the MPI's own collectives
+ *   join.c      from a process to a member; mpi_world.c: open, play, close
+ *
+ * Nothing is delivered but from `progress`, which only those who wait call: between two waits nothing changes under an
+ * agent's hands.
+ */
+#ifndef VECHE_WORLD_MPI_INSIDE_H
+#define VECHE_WORLD_MPI_INSIDE_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "world/mpi/mpi_world.h"
+
+/* What a message is. Those up to LAST_OF_AGENTS are counted: when as many were heard as were sent, and all who live are
+ * waiting, nothing will move until somebody is let go. */
+enum kind_of_message {
+    MSG_ROWS,
+    MSG_BYTES,
+    MSG_DISSOLVE, /* groups below its tag; the bytes say why */
+    MSG_ASK_AVERAGE,
+    MSG_AVERAGE,
+    MSG_ASK_ADOPT,
+    MSG_ADOPT,
+    MSG_ASK_ROUND,
+    MSG_ROUND,
+    LAST_OF_AGENTS = MSG_ROUND,
+    MSG_ENDED,  /* the sender's program */
+    MSG_GONE,   /* the member that is the tag */
+    MSG_FAILED, /* the sender's program, with the kind of the fault as tag and its sentence */
+    MSG_NOTE,   /* kind and text, two strings */
+    MSG_ALIVE,
+    MSG_STOP,   /* to the leader: somebody asked my process to stop */
+    MSG_HOLD,   /* from the leader: stop at the end of your round, and tell me at once which it will be */
+    MSG_AT,     /* to the leader: that, the tag */
+    MSG_PAUSED, /* to the leader: after so many rounds, the tag */
+    MSG_RUN_TO, /* from the leader: go on to the end of this round, the tag */
+    MSG_PROBE,  /* from the leader: how do you stand? */
+    MSG_STATE,  /* to the leader: struct state and what I waited for whom */
+    MSG_STILL,  /* from the leader: time stands still */
+    MSG_GO,     /* from the leader: it goes on */
+    MSG_EXAMINE,
+    MSG_EXAMINED,
+    MSG_READ,
+    MSG_READ_BACK,
+    MSG_WRITE,
+    MSG_SET_ACCOUNT,
+    MSG_CLOSE, /* from the leader: it is over; the tag says whether well */
+    MSG_CLOSED
+};
+
+struct head {
+    uint32_t kind, rows;
+    uint64_t tag;
+    uint64_t first, end; /* of the rows */
+    uint64_t n_bytes;    /* that follow: in the same MPI message where they fit, else as bodies */
+};
+
+enum { SLOT_BYTES = 4096, N_SLOTS = 16, INLINE_BYTES = SLOT_BYTES - sizeof(struct head), MOST_BODIES = 24 };
+
+struct message { /* heard, and not yet let go */
+    struct message *next;
+    size_t from;
+    struct head head;
+    MPI_Request bodies[MOST_BODIES];
+    int n_bodies;
+    double due_s; /* the real time at which it is there, on a network that is slower than the real one */
+    size_t room;  /* of bytes */
+    unsigned char *bytes;
+};
+
+struct sending {
+    struct sending *next;
+    MPI_Request request;
+    unsigned char *copy; /* owned, or NULL: it is read from a row */
+    size_t room;
+    size_t to;
+    enum row row; /* floats [first, end) of it may not be written before it is gone */
+    size_t first, end;
+};
+
+struct peer {
+    struct message *arriving, **arriving_end; /* in the order in which they were sent */
+    double heard_s;                           /* when anything came from it, in real time */
+    bool has_ended, is_gone;
+    uint64_t sent, heard; /* messages of agents to it and from it */
+    /* for the leader */
+    bool is_paused, is_held; /* it has stopped; it has said where it will */
+    uint64_t paused_k, held_k;
+    uint64_t probe; /* the last it has answered */
+    bool has_closed;
+    char host[64];
+    int64_t pid;
+};
+
+struct state { /* how a member stands, for the leader */
+    uint64_t probe;
+    uint64_t is_busy; /* it computes, and will go on by itself */
+    uint64_t sent, heard;
+    uint64_t n_gone; /* members it knows to be gone */
+    struct account account;
+};
+
+struct lessons { /* the thread that computes */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_open, must_end, is_given, is_answered; /* under the lock */
+    enum { JOB_NONE, JOB_LEARN, JOB_EXAM } job;
+    struct lesson lesson;
+    struct exam exam;
+    fault verdict;
+    uint64_t number; /* of the lesson */
+    bool is_running; /* for the main thread: a job was given, and its answer was not taken */
+    double ended_s;  /* when it was, on the world's clock */
+    _Atomic size_t ready;
+    struct pick *picks; /* owned */
+};
+
+struct mpi {
+    struct world world; /* first */
+    struct link link;   /* of this rank's agent; its world is found by its place */
+    struct mpi_seat seat;
+    struct stage *stage;   /* borrowed, as the next three */
+    struct agent *agents;  /* of all members; the leader keeps the others' accounts there */
+    struct agent *agent;   /* mine */
+    struct engine *engine;
+    struct watcher watcher;
+    size_t n;
+    MPI_Comm comm, learners;
+    struct slot {
+        MPI_Request request;
+        unsigned char bytes[SLOT_BYTES];
+    } *slots; /* owned: receives of heads, in a ring */
+    size_t oldest_slot;
+    struct peer *peers; /* owned */
+    struct sending *sendings;
+    struct sending *free_sendings;
+    struct message *free_messages;
+    struct blank {
+        struct blank *next;
+    } *blanks[64]; /* memory for bytes, by the logarithm of its size */
+    size_t piece_bytes; /* the most that MPI gets in one piece */
+    struct message *mail, **mail_end;
+    struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
+    uint64_t sent, heard;               /* messages of agents, to and from those that live */
+    size_t n_gone;
+    double looked_s; /* for those that are gone */
+    uint64_t *told, n_heads; /* owned: heads sent to each member; heads that have come */
+    uint64_t dissolved;
+    char why_dissolved[128];
+    uint64_t writes, writes_at_lesson; /* of my parameters */
+    bool keeps_copy;   /* lessons run on the second replica, since peers may write the first at any time */
+    float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
+    struct message *answer; /* to what I asked a peer */
+    uint64_t question;      /* its number */
+    bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
+    size_t asked_whom;
+    row_set asked_for;
+    double card_in_s;
+    fault broken; /* owned: why every wait ends */
+    struct lessons lessons;
+    struct waits waits; /* what this member waited for whom */
+    struct link_counts *counts; /* owned: of all members, as last heard */
+
+    /* the clock, and standing still */
+    double began_s, stood_s, still_since_s, alive_said_s;
+    bool is_still;   /* time stands still */
+    bool is_held;    /* I stop at the end of my round */
+    bool is_paused;  /* I wait to be let go */
+    bool has_begun, is_over, is_closed, has_said_stop;
+    bool is_leaving; /* I say nothing more */
+    uint64_t pause_at; /* NEVER, or I stop at the end of this round */
+    uint64_t seen;     /* leader, asynchronous: rounds of the group that were looked at */
+    uint64_t probe;    /* leader: number of the last question how all stand */
+    struct state *states; /* owned: of all members, as last heard */
+    struct waits known;    /* leader: who waited for whom, as last heard */
+    double *rows_of_waits; /* owned, leader: [n x n] what each member waited for whom; NULL: too many */
+    struct exam *exams;    /* leader: whose answers are awaited */
+    size_t n_exams, n_answers;
+    float *row_for;    /* leader: where a row goes */
+    uint64_t restored; /* leader: steps of the checkpoint it went back to */
+    bool ended_well;
+};
+
+#define NEVER UINT64_MAX
+
+static inline struct mpi *mpi_of(struct link *l)
+{
+    return (struct mpi *)((char *)l - offsetof(struct mpi, link));
+}
+
+static inline const struct mpi *mpi_in(const struct link *l)
+{
+    return (const struct mpi *)((const char *)l - offsetof(struct mpi, link));
+}
+
+static inline bool is_leader(const struct mpi *w)
+{
+    return w->seat.rank == 0;
+}
+
+static inline float *row_of(const struct mpi *w, enum row row)
+{
+    return w->engine->ops->floats(w->engine, row, 0);
+}
+
+static inline size_t floats_of(const struct mpi *w, enum row row)
+{
+    return row_size(&w->engine->setup, row);
+}
+
+/* courier.c */
+fault courier_open(struct mpi *w);
+void courier_close(struct mpi *w);
+/* Everything that has come is delivered, everything that can go goes. */
+void progress(struct mpi *w);
+/* Of so many heads that were sent to me all have come, and all their bodies. */
+bool all_is_here(struct mpi *w, uint64_t n_heads);
+/* A message whose bytes are copied; `tag` is whatever the kind needs. */
+void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
+/* The same, where the bytes are rows, one after the other. */
+void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes);
+void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag);
+/* Of my rows as they are; they may not be written before they are gone. */
+void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span);
+/* Waits until the floats of a row that are still being sent are gone. */
+fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
+bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
+struct message *message_new(struct mpi *w, size_t n_bytes); /* NULL: out of memory */
+void message_drop(struct mpi *w, struct message *m);
+/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. */
+const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end);
+size_t span_bytes(const struct mpi *w, struct span s);
+
+/* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */
+typedef bool is_done(const struct mpi *w, const void *ctx);
+fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom);
+/* Without end, but for what breaks all waits and for members that are silent. */
+fault wait_for_members(struct mpi *w, is_done *done, const void *ctx);
+/* Every wait ends with this fault, which is taken; the first one counts. */
+void break_off(struct mpi *w, fault f);
+double world_now_s(const struct mpi *w);
+void stand_still(struct mpi *w, bool still);
+/* "agent 2 (rank 2 on node7)" */
+const char *member_called(const struct mpi *w, size_t member, char name[128]);
+
+/* mail.c */
+void mail_arrives(struct mpi *w, struct message *m);
+void hear_of_dissolution(struct mpi *w, uint64_t below, const char *why);
+fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span);
+fault mpi_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
+fault mpi_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
+fault mpi_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender);
+void mpi_drop(struct link *l, struct parcel *p);
+bool mpi_has_mail(const struct link *l, uint64_t tag);
+void mpi_forget(struct link *l, uint64_t tag);
+void mpi_dissolve(struct link *l, uint64_t below, const char *why);
+uint64_t mpi_dissolved(const struct link *l);
+/* This member has waited since then for a peer. */
+void count_own_wait(struct mpi *w, size_t peer, double since_s);
+
+/* lesson.c */
+fault lessons_open(struct mpi *w);
+void lessons_close(struct mpi *w);
+void lesson_begin(struct mpi *w, uint64_t number);
+void exam_begin(struct mpi *w, const struct exam *exam);
+bool is_computing(struct mpi *w);
+/* Takes a job's answer if there is one; true: nothing is computed now. */
+bool job_is_over(struct mpi *w);
+/* Sleeps for a moment, or until something was computed. */
+void rest_beside_job(struct mpi *w);
+
+/* ask.c */
+bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
+void hear_answer(struct mpi *w, struct message *m);
+fault mpi_average(struct link *l, size_t peer, row_set rows);
+fault mpi_adopt(struct link *l, size_t peer, uint64_t *round);
+bool mpi_take_round(struct link *l);
+
+/* pause.c */
+fault mpi_end_round(struct link *l);
+void hear_of_pause(struct mpi *w, struct message *m);
+void somebody_is_gone(struct mpi *w); /* nobody is in step any more */
+/* The leader asks how all stand, until all stand still. */
+fault make_quiet(struct mpi *w);
+fault ask_all(struct mpi *w); /* once */
+/* While the leader's own agent is done and others are not. */
+fault lead_to_the_end(struct mpi *w);
+struct account account_of(const struct mpi *w);
+void set_own_account(struct mpi *w, const struct account *a);
+
+/* look.c */
+void serve_look(struct mpi *w, struct message *m);
+void serve_exam(struct mpi *w); /* the exam I was asked for is done */
+extern const struct world_ops mpi_world;
+
+/* verbs.c */
+extern const struct link_ops mpi_link;
+
+/* native.c */
+fault native_open(struct mpi *w);
+void native_close(struct mpi *w);
+fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
+
+/* gone.c */
+void member_is_gone(struct mpi *w, size_t member);
+void look_who_is_gone(struct mpi *w, double now);
+
+/* join.c */
+fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+/* Between these calls MPI is not ended when the process is. */
+void mpi_is_used(bool used);
+
+/* mpi_world.c */
+fault mpi_play(struct mpi *w);
+void mpi_close(struct mpi *w);
+
+#endif

@@ -1,0 +1,255 @@
+/* join.c - from a process to a member: MPI is started, the machine's cores are shared out, and all agree to begin.
+ *
+ * Every question all ranks answer together is asked without blocking, so that one that never comes is waited for no
+ * longer than patience.
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "world/mpi/inside.h"
+
+void mpi_library(char *into, size_t n)
+{
+    char words[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0, from = 0;
+    MPI_Get_library_version(words, &length);
+    words[strcspn(words, "\n,")] = 0;
+    if (sscanf(words, "MPICH Version: %n", &from) == 0 && from) /* followed by its number */
+        snprintf(into, n, "MPICH %.*s", (int)n, words + from);
+    else
+        snprintf(into, n, "%.*s", (int)n, words);
+}
+
+size_t mpi_launched(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && atol(text) > 0)
+            return (size_t)atol(text);
+    }
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"); /* srun, which has told nothing by the names above */
+    return tasks && atol(tasks) > 0 ? (size_t)atol(tasks) : 1;
+}
+
+/* How much of ours is under way, after a change. MPI belongs to the whole process and not to a run, so it is MPI that
+ * keeps this, as the name of a communicator that nobody else has. */
+static int under_way(int change)
+{
+    char name[MPI_MAX_OBJECT_NAME];
+    int n = 0, length;
+    MPI_Comm_get_name(MPI_COMM_SELF, name, &length);
+    if (sscanf(name, "veche: %d under way", &n) != 1)
+        n = 0;
+    if (change) {
+        snprintf(name, sizeof name, "veche: %d under way", n + change);
+        MPI_Comm_set_name(MPI_COMM_SELF, name);
+    }
+    return n + change;
+}
+
+void mpi_is_used(bool used)
+{
+    under_way(used ? 1 : -1);
+}
+
+/* Some MPIs end a job by exit() from the midst of a call, and MPI_Finalize would then wait without end, as it would for ranks
+ * that did not come. */
+static void leave(void)
+{
+    int ended;
+    MPI_Finalized(&ended);
+    if (!ended && under_way(0) == 0)
+        MPI_Finalize();
+}
+
+/* Ranks of one machine may have the same cores or each its own: what is not shared is mine, and what is shared is
+ * shared out. */
+static void share_cores(struct mpi_seat *seat)
+{
+    MPI_Comm here;
+    cpu_set_t mine, all;
+    int n_ranks, n_mine = cores_available(), sum = 0;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0)
+        CPU_ZERO(&mine);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, (int)seat->rank, MPI_INFO_NULL, &here);
+    MPI_Comm_size(here, &n_ranks);
+    MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, here);
+    MPI_Allreduce(&n_mine, &sum, 1, MPI_INT, MPI_SUM, here);
+    MPI_Comm_free(&here);
+    int n_all = CPU_COUNT(&all) ? CPU_COUNT(&all) : n_mine;
+    int own = sum <= n_all ? n_mine : n_all / n_ranks;
+    seat->threads = own > 1 ? own : 1;
+    seat->oversubscribed = n_ranks > n_all;
+}
+
+/* An MPI that does not know its launcher takes every process for a job of its own, and each would train alone. */
+static fault check_launcher(size_t n_ranks)
+{
+    char library[64];
+    if (mpi_launched() <= n_ranks)
+        return OK;
+    mpi_library(library, sizeof library);
+    return FAIL(FAULT_USAGE, "%zu processes were started, but %s takes each for a job of its own; it wants its own mpirun, or "
+                "srun --mpi=%s", mpi_launched(), library, strncmp(library, "Open", 4) == 0 ? "pmix" : "pmi2");
+}
+
+fault mpi_join(struct mpi_seat *out)
+{
+    int started, given, rank, n;
+    MPI_Initialized(&started);
+    if (!started) {
+        /* Where ranks outnumber cores Open MPI must not spin either; it reads this before anything else. */
+        setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+        if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS || given < MPI_THREAD_FUNNELED)
+            return FAIL(FAULT_PEER, "MPI cannot be started in a program with threads");
+        atexit(leave);
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    TRY(check_launcher((size_t)n));
+    *out = (struct mpi_seat){.rank = (size_t)rank, .n_ranks = (size_t)n};
+    share_cores(out);
+    return OK;
+}
+
+/* ---- together ---- */
+
+static void host_name(char name[64])
+{
+    if (gethostname(name, 64) != 0)
+        snprintf(name, 64, "a nameless host");
+    name[63] = 0;
+}
+
+/* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet. After that MPI is of
+ * no more use to this process. */
+static fault wait_together(MPI_Request *request, double patience_s)
+{
+    double until = clock_now_s() + patience_s;
+    int done = 0;
+    mpi_is_used(true);
+    for (;;) {
+        MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (done)
+            break;
+        if (clock_now_s() > until)
+            return FAIL(FAULT_TIMEOUT, "not all ranks have come to the start within %g s (network.patience_s)", patience_s);
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+    }
+    mpi_is_used(false);
+    return OK;
+}
+
+/* What a rank has to say to all: who it is, and a sentence. */
+struct word {
+    char host[64];
+    int64_t pid;
+    int32_t kind; /* of a fault; -1: none */
+    uint64_t number;
+    char text[1024];
+};
+
+/* Everyone's word to everyone; the caller frees. */
+static fault gather(const struct mpi_seat *seat, const struct word *mine, double patience_s, struct word **out)
+{
+    MPI_Request request;
+    struct word *all = calloc(seat->n_ranks, sizeof *all);
+    if (!all)
+        return OUT_OF_MEMORY;
+    MPI_Iallgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, MPI_COMM_WORLD, &request);
+    fault f = wait_together(&request, patience_s);
+    if (f)
+        return f; /* the request still points to the memory */
+    *out = all;
+    return OK;
+}
+
+static struct word word_of(const char *text)
+{
+    struct word w = {.pid = getpid(), .kind = -1};
+    host_name(w.host);
+    snprintf(w.text, sizeof w.text, "%s", text);
+    return w;
+}
+
+fault mpi_agree(const struct mpi_seat *seat, fault mine, double patience_s)
+{
+    struct word word = word_of(mine ? fault_text(mine) : ""), *all;
+    word.kind = mine ? (int32_t)fault_kind_of(mine) : -1;
+    fault_drop(mine);
+    TRY(gather(seat, &word, patience_s, &all));
+    size_t who = 0;
+    while (who < seat->n_ranks && all[who].kind < 0)
+        who++;
+    fault f = OK;
+    if (who < seat->n_ranks && seat->rank)
+        f = FAIL(FAULT_ELSEWHERE, "%s", all[who].text);
+    else if (who == 0)
+        f = FAIL((enum fault_kind)all[0].kind, "%s", all[0].text);
+    else if (who < seat->n_ranks)
+        f = FAIL((enum fault_kind)all[who].kind, "rank %zu on %s: %s", who, all[who].host, all[who].text);
+    free(all);
+    return f;
+}
+
+fault mpi_compare(const struct mpi_seat *seat, const char *what, const char *mine, double patience_s)
+{
+    struct word word = word_of(mine), *all;
+    TRY(gather(seat, &word, patience_s, &all));
+    size_t who = 1;
+    while (who < seat->n_ranks && strcmp(all[who].text, all[0].text) == 0)
+        who++;
+    fault f = OK;
+    if (who < seat->n_ranks)
+        f = seat->rank ? FAIL(FAULT_ELSEWHERE, "the %s is not everywhere the same", what)
+                       : FAIL(FAULT_USAGE, "rank %zu on %s has another %s than rank 0 on %s (%.80s, not %.80s)", who,
+                              all[who].host, what, all[0].host, all[who].text, all[0].text);
+    free(all);
+    return f;
+}
+
+fault mpi_largest(const struct mpi_seat *seat, uint64_t mine, double patience_s, uint64_t *out)
+{
+    struct word word = word_of(""), *all;
+    word.number = mine;
+    TRY(gather(seat, &word, patience_s, &all));
+    *out = 0;
+    for (size_t i = 0; i < seat->n_ranks; i++)
+        *out = all[i].number > *out ? all[i].number : *out;
+    free(all);
+    return OK;
+}
+
+fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_s)
+{
+    MPI_Request request;
+    uint64_t n = 0;
+    TRY(mpi_largest(seat, seat->rank == 0 ? strlen(*text) + 1 : 0, patience_s, &n));
+    char *copy = seat->rank == 0 ? *text : malloc(n);
+    if (!copy)
+        return OUT_OF_MEMORY;
+    MPI_Ibcast(copy, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    TRY(wait_together(&request, patience_s));
+    *text = copy;
+    return OK;
+}
+
+fault mpi_meet(struct mpi *w)
+{
+    struct word word = word_of(""), *all;
+    TRY(gather(&w->seat, &word, w->stage->experiment->network.patience_s, &all));
+    for (size_t i = 0; i < w->n; i++) {
+        memcpy(w->peers[i].host, all[i].host, sizeof all[i].host);
+        w->peers[i].pid = all[i].pid;
+        w->peers[i].heard_s = clock_now_s();
+    }
+    free(all);
+    return OK;
+}

@@ -1,0 +1,153 @@
+/* lesson.c - the thread that computes, so that the other one can look after what travels.
+ *
+ * The main thread gives it a job and goes on; the engine says how much of the gradient is ready, and the main thread
+ * reads that much and no more. At any time one of them uses the engine: while a lesson runs the main thread adds up rows
+ * by itself (host_blend).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "world/mpi/inside.h"
+
+/* Called by the engine, from the thread that computes. */
+static void gradient_is_ready(void *ctx, size_t first)
+{
+    struct lessons *l = ctx;
+    pthread_mutex_lock(&l->lock);
+    atomic_store_explicit(&l->ready, first, memory_order_release);
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void *compute(void *arg)
+{
+    struct mpi *w = arg;
+    struct lessons *l = &w->lessons;
+    pthread_mutex_lock(&l->lock);
+    for (;;) {
+        while (!l->must_end && !l->is_given)
+            pthread_cond_wait(&l->changed, &l->lock);
+        if (l->must_end)
+            break;
+        l->is_given = false;
+        pthread_mutex_unlock(&l->lock);
+        fault f = l->job == JOB_LEARN ? w->engine->ops->learn(w->engine, &l->lesson, 1)
+                                      : w->engine->ops->examine(w->engine, &l->exam, 1);
+        pthread_mutex_lock(&l->lock);
+        l->verdict = f;
+        l->is_answered = true;
+        pthread_cond_broadcast(&l->changed);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+static void give(struct lessons *l)
+{
+    l->is_running = true;
+    pthread_mutex_lock(&l->lock);
+    l->is_given = true;
+    l->is_answered = false;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void lesson_begin(struct mpi *w, uint64_t number)
+{
+    struct lessons *l = &w->lessons;
+    l->job = JOB_LEARN;
+    l->number = number;
+    l->lesson = (struct lesson){.replica = w->keeps_copy,
+                                .picks = l->picks,
+                                .ready = gradient_is_ready,
+                                .ready_ctx = l};
+    agent_prepare(w->agent, number, l->picks, &l->lesson.seed);
+    atomic_store_explicit(&l->ready, TO_END, memory_order_relaxed);
+    give(l);
+}
+
+void exam_begin(struct mpi *w, const struct exam *exam)
+{
+    w->lessons.job = JOB_EXAM;
+    w->lessons.exam = *exam;
+    give(&w->lessons);
+}
+
+bool is_computing(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    pthread_mutex_lock(&l->lock);
+    bool answered = l->is_answered;
+    pthread_mutex_unlock(&l->lock);
+    return l->is_running && !answered;
+}
+
+bool job_is_over(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    if (!l->is_running)
+        return true;
+    pthread_mutex_lock(&l->lock);
+    bool over = l->is_answered;
+    pthread_mutex_unlock(&l->lock);
+    if (!over)
+        return false;
+    l->is_running = false;
+    l->ended_s = world_now_s(w);
+    return true;
+}
+
+/* While the engine computes the main thread looks round so often. */
+enum { NAP_NS = 200000 };
+
+void rest_beside_job(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += NAP_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&l->lock);
+    if (!l->is_answered)
+        pthread_cond_timedwait(&l->changed, &l->lock, &until);
+    pthread_mutex_unlock(&l->lock);
+}
+
+fault lessons_open(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    pthread_condattr_t attributes;
+    l->picks = calloc(w->engine->setup.batch, sizeof *l->picks);
+    if (!l->picks)
+        return OUT_OF_MEMORY;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int wrong = pthread_create(&l->thread, NULL, compute, w);
+    l->is_open = wrong == 0;
+    return wrong ? FAIL(FAULT_MEMORY, "a thread for lessons cannot be made (%s)", wrong == EAGAIN ? "too many" : "refused")
+                 : OK;
+}
+
+void lessons_close(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    if (l->is_open) {
+        pthread_mutex_lock(&l->lock);
+        l->must_end = true;
+        pthread_cond_broadcast(&l->changed);
+        pthread_mutex_unlock(&l->lock);
+        pthread_join(l->thread, NULL);
+        pthread_mutex_destroy(&l->lock);
+        pthread_cond_destroy(&l->changed);
+    }
+    fault_drop(l->verdict);
+    free(l->picks);
+}

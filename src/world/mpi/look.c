@@ -1,0 +1,381 @@
+/* look.c - the leader looks at the others' numbers by asking for them; and how the others serve it. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/host.h"
+#include "world/mpi/inside.h"
+
+static struct mpi *mpi_world_of(struct world *w)
+{
+    return (struct mpi *)w;
+}
+
+static const struct mpi *mpi_world_in(const struct world *w)
+{
+    return (const struct mpi *)w;
+}
+
+/* The engine's row of the group's model, at the leader. */
+static size_t model_replica(const struct mpi *w)
+{
+    return w->engine->setup.n_replicas;
+}
+
+static bool is_model(const struct mpi *w, size_t at)
+{
+    return at == world_model_row(w->stage);
+}
+
+static float *own_row(struct mpi *w, enum row row, size_t at)
+{
+    return w->engine->ops->floats(w->engine, row, is_model(w, at) ? model_replica(w) : 0);
+}
+
+/* One that is gone is as the leader's own agent: so it would be when it came back. */
+static bool is_far(const struct mpi *w, size_t at)
+{
+    return at != w->link.self && !is_model(w, at) && !w->peers[at].is_gone;
+}
+
+/* ---- serving ---- */
+
+static void serve_write(struct mpi *w, const struct message *m)
+{
+    for (int row = 0; row < N_ROWS; row++) {
+        size_t n = m->head.rows & 1u << row ? floats_of(w, (enum row)row) : 0;
+        if (n)
+            memcpy(row_of(w, (enum row)row), floats_in(w, m, (enum row)row, 0, n), n * sizeof(float));
+    }
+    w->writes++;
+}
+
+static void close_down(struct mpi *w, bool well)
+{
+    w->is_closed = true;
+    w->ended_well = well;
+    tell(w, 0, MSG_CLOSED, 0, NULL, 0);
+    break_off(w, FAIL(FAULT_ELSEWHERE, "the run has ended"));
+}
+
+void serve_look(struct mpi *w, struct message *m)
+{
+    struct exam exam;
+    struct account account;
+    switch (m->head.kind) {
+    case MSG_EXAMINE:
+        memcpy(&exam, m->bytes, sizeof exam);
+        exam.replica = 0;
+        w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
+        exam_begin(w, &exam);
+        return;
+    case MSG_EXAMINED:
+        memcpy(&exam, m->bytes, sizeof exam);
+        for (size_t i = 0; i < w->n_exams; i++)
+            if (w->exams[i].replica == m->from) {
+                w->exams[i].loss = exam.loss;
+                w->exams[i].hits = exam.hits;
+            }
+        w->n_answers--;
+        return;
+    case MSG_READ:
+        tell_rows(w, 0, MSG_READ_BACK, 0, whole((row_set)m->head.tag));
+        return;
+    case MSG_READ_BACK:
+        memcpy(w->row_for, m->bytes, (size_t)m->head.n_bytes);
+        w->n_answers--;
+        return;
+    case MSG_WRITE:
+        serve_write(w, m);
+        return;
+    case MSG_SET_ACCOUNT:
+        memcpy(&account, m->bytes, sizeof account);
+        set_own_account(w, &account);
+        return;
+    default:
+        close_down(w, m->head.tag == 0);
+    }
+}
+
+void serve_exam(struct mpi *w)
+{
+    fault f = w->lessons.verdict;
+    w->lessons.verdict = OK;
+    if (f) {
+        tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        fault_drop(f);
+    }
+    tell(w, 0, MSG_EXAMINED, 0, &w->lessons.exam, sizeof w->lessons.exam);
+}
+
+/* ---- looking ---- */
+
+/* Of those that can still answer. */
+static bool all_answers_are_here(const struct mpi *w, const void *ctx)
+{
+    const size_t *from = ctx; /* or NULL: of the exams */
+    if (from && w->peers[*from].is_gone)
+        return true;
+    size_t lost = 0;
+    for (size_t i = 0; !from && i < w->n_exams; i++)
+        lost += w->exams[i].replica < w->n && w->peers[w->exams[i].replica].is_gone && isnan(w->exams[i].loss);
+    return w->n_answers <= lost;
+}
+
+static bool exam_is_over(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return job_is_over((struct mpi *)w);
+}
+
+/* The others examine themselves while the leader does. */
+static fault examine(struct world *world, struct exam *exams, size_t n)
+{
+    struct mpi *w = mpi_world_of(world);
+    w->exams = exams;
+    w->n_exams = n;
+    w->n_answers = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_far(w, exams[i].replica)) {
+            exams[i].loss = NAN; /* until it is known */
+            w->n_answers++;
+            tell(w, exams[i].replica, MSG_EXAMINE, 0, &exams[i], sizeof exams[i]);
+        }
+    for (size_t i = 0; i < n; i++) {
+        if (is_far(w, exams[i].replica))
+            continue;
+        struct exam here = exams[i];
+        here.replica = is_model(w, here.replica) ? model_replica(w) : 0;
+        exam_begin(w, &here);
+        TRY(wait_for_members(w, exam_is_over, NULL));
+        fault f = w->lessons.verdict;
+        w->lessons.verdict = OK;
+        TRY(f);
+        exams[i].loss = w->lessons.exam.loss;
+        exams[i].hits = w->lessons.exam.hits;
+    }
+    fault f = wait_for_members(w, all_answers_are_here, NULL);
+    w->n_exams = 0;
+    return f;
+}
+
+static fault read_row(struct world *world, enum row row, size_t at, float *floats)
+{
+    struct mpi *w = mpi_world_of(world);
+    if (!is_far(w, at)) {
+        memcpy(floats, own_row(w, row, at), floats_of(w, row) * sizeof(float));
+        return OK;
+    }
+    w->row_for = floats;
+    w->n_answers = 1;
+    tell(w, at, MSG_READ, 1u << row, NULL, 0);
+    TRY(wait_for_members(w, all_answers_are_here, &at));
+    return w->peers[at].is_gone ? read_row(world, row, at, floats) : OK;
+}
+
+static fault write_row(struct world *world, enum row row, size_t at, const float *floats)
+{
+    struct mpi *w = mpi_world_of(world);
+    size_t n_bytes = floats_of(w, row) * sizeof(float);
+    if (is_far(w, at)) {
+        tell_with_head(w, at, (struct head){.kind = MSG_WRITE, .rows = 1u << row, .end = TO_END, .n_bytes = n_bytes},
+                       floats);
+        progress(w);
+    } else {
+        memcpy(own_row(w, row, at), floats, n_bytes);
+    }
+    return OK;
+}
+
+/* One row after the other, so that there is room for one: the sum is the same, since it goes in the same order. */
+static fault blend(struct world *world, enum row row, const size_t *from, const float *weights, size_t n)
+{
+    struct mpi *w = mpi_world_of(world);
+    size_t n_floats = floats_of(w, row);
+    float *sum = own_row(w, row, world_model_row(w->stage));
+    struct message *room = message_new(w, n_floats * sizeof(float));
+    fault f = room ? OK : OUT_OF_MEMORY;
+    float *one = room ? (float *)(void *)room->bytes : NULL;
+    for (size_t i = 0; !f && i < n; i++) {
+        f = read_row(world, row, from[i], one);
+        const float *terms[2] = {i ? sum : one, one}, factors[2] = {i ? 1 : weights[i], weights[i]};
+        if (!f)
+            host_blend(sum, terms, factors, i ? 2 : 1, n_floats);
+    }
+    message_drop(w, room);
+    return f;
+}
+
+static size_t n_rows(const struct world *world)
+{
+    return mpi_world_in(world)->n + 1;
+}
+
+/* At the end of a round nobody needs a gradient any more. */
+static void rows_needed(const struct world *world, enum row row, bool *needed)
+{
+    const struct mpi *w = mpi_world_in(world);
+    for (size_t i = 0; i < w->n; i++)
+        needed[i] = row != ROW_GRADS;
+    needed[world_model_row(w->stage)] = false;
+}
+
+static struct account account(const struct world *world, size_t member)
+{
+    const struct mpi *w = mpi_world_in(world);
+    return is_far(w, member) ? w->states[member].account : account_of(w);
+}
+
+static void set_account(struct world *world, size_t member, const struct account *a)
+{
+    struct mpi *w = mpi_world_of(world);
+    w->states[member].account = *a;
+    w->agents[member].k = a->k;
+    w->agents[member].lessons = a->lessons;
+    if (is_far(w, member))
+        tell(w, member, MSG_SET_ACCOUNT, 0, a, sizeof *a);
+    else
+        set_own_account(w, a);
+}
+
+/* ---- questions ---- */
+
+static fault settle(struct world *world)
+{
+    struct mpi *w = mpi_world_of(world);
+    return ask_all(w);
+}
+
+static fault restore(struct world *world, uint64_t steps)
+{
+    mpi_world_of(world)->restored = steps;
+    return OK;
+}
+
+static bool leads(const struct world *world)
+{
+    return is_leader(mpi_world_in(world));
+}
+
+static bool is_gone(const struct peer *p)
+{
+    return p->pid && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
+}
+
+/* What was learnt of the others at the start does not change, so any thread may read it. */
+static int lost(const struct world *world, char *who, size_t n)
+{
+    const struct mpi *w = mpi_world_in(world);
+    const char *here = w->peers[w->link.self].host;
+    bool first = true, found = false;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct peer *p = &w->peers[i];
+        if (strcmp(p->host, here) != 0)
+            continue;
+        if (is_gone(p)) {
+            if (!found)
+                snprintf(who, n, "rank %zu (process %lld on %s)", i, (long long)p->pid, p->host);
+            found = true;
+        } else if (i < w->link.self) {
+            first = false;
+        }
+    }
+    return found ? (first ? 1 : 2) : 0;
+}
+
+static bool is_first_of_host(const struct mpi *w, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(w->peers[j].host, w->peers[i].host) == 0)
+            return false;
+    return true;
+}
+
+static fault places(const struct world *world, char **text)
+{
+    const struct mpi *w = mpi_world_in(world);
+    size_t n = 0;
+    FILE *out = open_memstream(text, &n);
+    if (!out)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < w->n; i++) {
+        if (!is_first_of_host(w, i))
+            continue;
+        fprintf(out, "%s:", w->peers[i].host);
+        for (size_t j = i; j < w->n; j++)
+            if (strcmp(w->peers[j].host, w->peers[i].host) == 0)
+                fprintf(out, "%s rank %zu is process %lld", j == i ? "" : ",", j, (long long)w->peers[j].pid);
+        fputc('\n', out);
+    }
+    return fclose(out) == 0 ? OK : OUT_OF_MEMORY;
+}
+
+static double now_s(const struct world *world)
+{
+    const struct mpi *w = mpi_world_in(world);
+    return w->has_begun ? world_now_s(w) : 0;
+}
+
+static uint64_t steps(const struct world *world)
+{
+    const struct mpi *w = mpi_world_in(world);
+    return w->has_begun ? w->stage->ended / w->stage->n_agents + w->is_over : w->restored;
+}
+
+static bool is_replaying(const struct world *world)
+{
+    (void)world;
+    return false;
+}
+
+static bool is_alive(const struct world *world, size_t member)
+{
+    return !mpi_world_in(world)->peers[member].is_gone;
+}
+
+static struct link_counts counts(const struct world *world, size_t member)
+{
+    const struct mpi *w = mpi_world_in(world);
+    return member == w->link.self ? w->link.counts : w->counts[member];
+}
+
+static const struct waits *waits(const struct world *world)
+{
+    return &mpi_world_in(world)->known;
+}
+
+static fault play(struct world *world)
+{
+    return mpi_play(mpi_world_of(world));
+}
+
+static void close_world(struct world *world)
+{
+    mpi_close(mpi_world_of(world));
+}
+
+const struct world_ops mpi_world = {
+    .close = close_world,
+    .play = play,
+    .restore = restore,
+    .leads = leads,
+    .lost = lost,
+    .places = places,
+    .now_s = now_s,
+    .steps = steps,
+    .is_replaying = is_replaying,
+    .is_alive = is_alive,
+    .counts = counts,
+    .waits = waits,
+    .settle = settle,
+    .examine = examine,
+    .read = read_row,
+    .write = write_row,
+    .blend = blend,
+    .n_rows = n_rows,
+    .rows_needed = rows_needed,
+    .account = account,
+    .set_account = set_account,
+};

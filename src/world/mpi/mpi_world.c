@@ -1,0 +1,220 @@
+/* mpi_world.c - the world `mpi`: opened, played, closed. */
+#include "world/mpi/mpi_world.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "world/mpi/inside.h"
+
+/* ---- playing ---- */
+
+static bool has_begun(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return w->has_begun;
+}
+
+static bool is_closed(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return w->is_closed;
+}
+
+static fault live(struct mpi *w)
+{
+    fault f = strategy_row(w->stage->experiment)->run(w->agent);
+    if (!f && w->broken)
+        f = FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
+    for (size_t i = 0; i < w->agent->parcel_room; i++)
+        mpi_link.drop(&w->link, &w->agent->parcels[i]);
+    w->peers[w->link.self].has_ended = !f;
+    if (!f)
+        tell_all(w, MSG_ENDED, 0);
+    return f;
+}
+
+/* A program that begins in the middle, after a restart, goes on as if it had come there. */
+static void begin(struct mpi *w)
+{
+    struct stage *s = w->stage;
+    s->ended = s->samples = 0;
+    for (size_t i = 0; is_leader(w) && i < s->n_agents; i++) {
+        s->ended += w->agents[i].k;
+        s->samples += w->agents[i].lessons * w->agents[i].feed.batch;
+    }
+    if (!is_leader(w) && !s->asynchronous)
+        s->ended = w->agent->k * s->n_agents;
+    s->begun = s->ended;
+    w->seen = s->ended / s->n_agents;
+    w->began_s = clock_now_s();
+    w->stood_s = 0;
+}
+
+static fault lead(struct mpi *w)
+{
+    begin(w);
+    w->has_begun = true;
+    tell_all(w, MSG_GO, 0);
+    TRY(live(w));
+    TRY(lead_to_the_end(w));
+    w->is_over = w->ended_well = true;
+    return OK;
+}
+
+/* Whoever fails tells the leader, who ends the run; and stays until it is told to go, since others may still be looked at. */
+static fault follow(struct mpi *w)
+{
+    fault f = wait_for_members(w, has_begun, NULL);
+    begin(w);
+    if (!f)
+        f = live(w);
+    if (f && !w->is_closed)
+        tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+    if (!w->is_closed) {
+        fault_drop(w->broken);
+        w->broken = OK;
+        fault silent = wait_for_members(w, is_closed, NULL);
+        if (silent && !w->is_closed) {
+            fault_drop(f);
+            return silent;
+        }
+        fault_drop(silent);
+    }
+    fault_drop(f);
+    return w->ended_well ? OK : FAIL(FAULT_ELSEWHERE, "the run has ended");
+}
+
+fault mpi_play(struct mpi *w)
+{
+    return is_leader(w) ? lead(w) : follow(w);
+}
+
+/* ---- opening and closing ---- */
+
+size_t mpi_replicas(const struct experiment *e)
+{
+    return strategy_row(e)->meets_at_any_time ? 2 : 1;
+}
+
+static fault open_parts(struct mpi *w)
+{
+    w->states = calloc(w->n, sizeof *w->states);
+    w->counts = calloc(w->n, sizeof *w->counts);
+    w->keeps_copy = w->engine->setup.n_replicas > 1;
+    size_t n_stats = w->keeps_copy ? floats_of(w, ROW_STATS) : 0;
+    w->statistics = malloc((n_stats + 1) * sizeof(float));
+    if (!w->states || !w->counts || !w->statistics)
+        return OUT_OF_MEMORY;
+    TRY(waits_open(&w->waits, w->stage->n_agents, w->n));
+    TRY(waits_open(&w->known, w->stage->n_agents, w->n));
+    if (is_leader(w) && w->n <= MOST_IN_TABLE && !(w->rows_of_waits = calloc(w->n * w->n, sizeof(double))))
+        return OUT_OF_MEMORY;
+    TRY(courier_open(w));
+    TRY(mpi_meet(w));
+    TRY(native_open(w));
+    return lessons_open(w);
+}
+
+fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *agents, struct engine *engine,
+               struct watcher watcher, struct world **out)
+{
+    struct mpi *w = calloc(1, sizeof *w);
+    if (!w)
+        return OUT_OF_MEMORY;
+    *w = (struct mpi){.world = {&mpi_world},
+                      .link = {.ops = &mpi_link, .self = seat->rank, .n_members = seat->n_ranks},
+                      .seat = *seat,
+                      .stage = stage,
+                      .agents = agents,
+                      .agent = &agents[seat->rank],
+                      .engine = engine,
+                      .watcher = watcher,
+                      .n = seat->n_ranks,
+                      .learners = MPI_COMM_NULL,
+                      .pause_at = NEVER};
+    w->mail_end = &w->mail;
+    w->asked_end = &w->asked;
+    w->began_s = clock_now_s();
+    mpi_is_used(true);
+    MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
+    agents[seat->rank].link = &w->link;
+    fault f = open_parts(w);
+    if (f) {
+        w->is_closed = true;
+        mpi_close(w);
+        return f;
+    }
+    *out = &w->world;
+    return OK;
+}
+
+static bool all_have_closed(const struct mpi *w)
+{
+    for (size_t i = 1; i < w->n; i++)
+        if (!w->peers[i].has_closed && !w->peers[i].is_gone)
+            return false;
+    return true;
+}
+
+/* The longest that a leader waits for the others to say goodbye, and anybody for its last words to go. */
+#define FAREWELL_S 3.0
+
+static bool may_leave(const struct mpi *w)
+{
+    return !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+}
+
+/* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
+ * for its own. Where somebody does not answer any more the job is ended for all. */
+static void say_goodbye(struct mpi *w)
+{
+    double until = clock_now_s() + FAREWELL_S;
+    MPI_Request counting = MPI_REQUEST_NULL;
+    uint64_t for_me = 0;
+    int is_counted = 0;
+    bool done = false;
+    if (is_leader(w))
+        tell_all(w, MSG_CLOSE, !w->ended_well);
+    while (!done && clock_now_s() < until) {
+        progress(w);
+        if (w->n_gone) { /* together with one that is gone nothing can be counted */
+            done = may_leave(w);
+            continue;
+        }
+        if (!w->is_leaving && may_leave(w)) {
+            w->is_leaving = true;
+            MPI_Ireduce_scatter_block(w->told, &for_me, 1, MPI_UINT64_T, MPI_SUM, w->comm, &counting);
+        }
+        if (w->is_leaving)
+            MPI_Test(&counting, &is_counted, MPI_STATUS_IGNORE);
+        done = is_counted && all_is_here(w, for_me);
+        if (!done)
+            sched_yield();
+    }
+    if (!done)
+        MPI_Abort(w->comm, 1);
+}
+
+void mpi_close(struct mpi *w)
+{
+    if (w->lessons.is_open)
+        say_goodbye(w);
+    lessons_close(w);
+    courier_close(w);
+    if (!w->n_gone)
+        native_close(w);
+    waits_close(&w->waits);
+    waits_close(&w->known);
+    fault_drop(w->broken);
+    free(w->rows_of_waits);
+    free(w->statistics);
+    free(w->states);
+    free(w->counts);
+    if (!w->n_gone) { /* else MPI is never ended, since that waits for all */
+        MPI_Comm_free(&w->comm);
+        mpi_is_used(false);
+    }
+    free(w);
+}

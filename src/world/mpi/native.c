@@ -1,0 +1,47 @@
+/* native.c - the MPI's own collectives, for `algorithm: native`. Nobody waits in them: they are looked after with
+ * everything else that travels. */
+#include "world/mpi/inside.h"
+
+fault native_open(struct mpi *w)
+{
+    int learns = w->link.self < w->stage->n_agents;
+    MPI_Comm_split(w->comm, learns ? 0 : MPI_UNDEFINED, (int)w->link.self, &w->learners);
+    return OK;
+}
+
+void native_close(struct mpi *w)
+{
+    if (w->learners != MPI_COMM_NULL)
+        MPI_Comm_free(&w->learners);
+}
+
+static bool is_summed(const struct mpi *w, const void *ctx)
+{
+    int done;
+    (void)w;
+    MPI_Test(*(MPI_Request *const *)ctx, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
+{
+    struct mpi *w = mpi_of(l);
+    size_t piece = w->piece_bytes / sizeof(float);
+    double since = world_now_s(w);
+    fault f = before_writing(w, row, first, end);
+    for (size_t at = first; !f && at < end; at = smaller(at + piece, end)) {
+        MPI_Request request, *its = &request;
+        MPI_Iallreduce(MPI_IN_PLACE, row_of(w, row) + at, (int)smaller(piece, end - at), MPI_FLOAT, MPI_SUM, w->learners,
+                       &request);
+        f = wait_until(w, is_summed, &its, ANYONE);
+        l->counts.messages++;
+        l->counts.bytes += smaller(piece, end - at) * sizeof(float);
+    }
+    count_own_wait(w, ANYONE, since);
+    return f;
+}

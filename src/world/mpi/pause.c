@@ -1,0 +1,388 @@
+/* pause.c - all stand still, so that the leader may look at everybody's rows, save them, or end the play.
+ *
+ *   a round that is due, or a hold --> every agent stops at the end of its round, the leader's too
+ *      (after a hold in step all say at once which round that will be, and go on to the furthest one's)
+ *   --> the leader asks how all stand, until everyone waits and as many messages were heard as were sent, twice over
+ *   --> time stands still --> the moment --> go
+ *
+ * Agents in step come to rest at the end of the same round, and no message is under way: a checkpoint of this moment
+ * is rows and a few numbers, and every program can begin again at that round. Where agents are not in step, one
+ * that waits for another stays where it is and does its round again after a restart.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "world/mpi/inside.h"
+
+/* ---- accounts ---- */
+
+struct account account_of(const struct mpi *w)
+{
+    const struct agent *a = w->agent;
+    return (struct account){a->k,  a->lessons,   a->steps, a->dropped,
+                            a->lr, a->staleness, a->tally, w->link.counts};
+}
+
+static void put_account(struct agent *agent, const struct account *a)
+{
+    agent->k = a->k;
+    agent->lessons = a->lessons;
+    agent->steps = a->steps;
+    agent->dropped = a->dropped;
+    agent->lr = a->lr;
+    agent->staleness = a->staleness;
+    agent->tally = a->tally;
+}
+
+void set_own_account(struct mpi *w, const struct account *a)
+{
+    put_account(w->agent, a);
+    w->link.counts = a->counts;
+}
+
+static struct state own_state(struct mpi *w, uint64_t probe)
+{
+    return (struct state){.probe = probe,
+                          .is_busy = is_computing(w),
+                          .sent = w->sent,
+                          .heard = w->heard,
+                          .n_gone = w->n_gone,
+                          .account = account_of(w)};
+}
+
+/* What I have waited for whom. */
+static const double *own_waits(const struct mpi *w)
+{
+    return w->link.self < w->stage->n_agents ? w->waits.for_agents : w->waits.for_helpers;
+}
+
+static void tell_state(struct mpi *w, uint64_t probe)
+{
+    struct state s = own_state(w, probe);
+    size_t n_waits = w->n <= MOST_IN_TABLE ? w->n * sizeof(double) : 0;
+    unsigned char *both = malloc(sizeof s + n_waits);
+    if (!both) {
+        break_off(w, OUT_OF_MEMORY);
+        return;
+    }
+    memcpy(both, &s, sizeof s);
+    memcpy(both + sizeof s, own_waits(w), n_waits);
+    tell(w, 0, MSG_STATE, probe, both, sizeof s + n_waits);
+    free(both);
+}
+
+/* The leader's table: totals move by what is new. */
+static void learn_waits(struct mpi *w, size_t member, const unsigned char *row)
+{
+    bool learns = member < w->stage->n_agents;
+    double *total = learns ? w->known.for_agents : w->known.for_helpers, *old = w->rows_of_waits + member * w->n;
+    for (size_t j = 0; j < w->n; j++) {
+        double now;
+        memcpy(&now, row + j * sizeof now, sizeof now);
+        total[j] += now - old[j];
+        old[j] = now;
+    }
+    if (learns)
+        memcpy(w->known.pairs + member * w->n, old, w->n * sizeof(double));
+}
+
+static void learn_state(struct mpi *w, size_t member, const struct state *s)
+{
+    w->states[member] = *s;
+    w->counts[member] = s->account.counts;
+    w->peers[member].probe = s->probe;
+    if (member)
+        put_account(&w->agents[member], &s->account);
+}
+
+static void hear_state(struct mpi *w, const struct message *m)
+{
+    struct state s;
+    memcpy(&s, m->bytes, sizeof s);
+    learn_state(w, m->from, &s);
+    if (w->rows_of_waits)
+        learn_waits(w, m->from, m->bytes + sizeof s);
+}
+
+/* ---- everyone ---- */
+
+/* All agents go through all rounds, so a round that is due stops everyone at its end. Once somebody is gone the
+ * others may have to find each other again, and rounds are skipped. */
+static bool are_in_step(const struct mpi *w)
+{
+    const struct experiment *e = w->stage->experiment;
+    const struct strategy_row *row = strategy_row(e);
+    return !w->stage->asynchronous && !w->n_gone && !(row->skips_rounds && row->skips_rounds(e));
+}
+
+static bool is_let_go(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return !w->is_paused;
+}
+
+static fault wait_to_be_let_go(struct mpi *w)
+{
+    w->is_paused = true;
+    stand_still(w, true);
+    tell(w, 0, MSG_PAUSED, w->agent->k, NULL, 0);
+    return wait_for_members(w, is_let_go, NULL);
+}
+
+static void run_to(struct mpi *w, uint64_t k)
+{
+    w->pause_at = k;
+    if (w->is_paused && w->agent->k < k) {
+        w->is_paused = false;
+        stand_still(w, false);
+    }
+}
+
+static void go(struct mpi *w)
+{
+    w->has_begun = true;
+    w->is_held = w->is_paused = false;
+    w->pause_at = NEVER;
+    stand_still(w, false);
+}
+
+void somebody_is_gone(struct mpi *w)
+{
+    if (w->is_paused && !w->is_held && !is_leader(w)) {
+        w->is_paused = false; /* others may need me; whoever leads will hold me where it wants to look */
+        stand_still(w, false);
+    }
+}
+
+void hear_of_pause(struct mpi *w, struct message *m)
+{
+    switch (m->head.kind) {
+    case MSG_STOP:
+        if (w->watcher.stop)
+            w->watcher.stop(w->watcher.ctx);
+        return;
+    case MSG_HOLD:
+        w->is_held = true;
+        tell(w, 0, MSG_AT, w->agent->k + !(w->is_paused || w->peers[w->link.self].has_ended), NULL, 0);
+        return;
+    case MSG_AT:
+        w->peers[m->from].is_held = true;
+        w->peers[m->from].held_k = m->head.tag;
+        return;
+    case MSG_PAUSED:
+        w->peers[m->from].is_paused = true;
+        w->peers[m->from].paused_k = m->head.tag;
+        return;
+    case MSG_RUN_TO:
+        run_to(w, m->head.tag);
+        return;
+    case MSG_PROBE:
+        tell_state(w, m->head.tag);
+        return;
+    case MSG_STATE:
+        hear_state(w, m);
+        return;
+    case MSG_STILL:
+        stand_still(w, true);
+        return;
+    default:
+        go(w);
+    }
+}
+
+/* ---- the leader ---- */
+
+static bool all_have_answered(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    for (size_t i = 1; i < w->n; i++)
+        if (!w->peers[i].is_gone && w->peers[i].probe != w->probe)
+            return false;
+    return true;
+}
+
+/* What all have done together, from their accounts. */
+static void add_up(struct mpi *w)
+{
+    struct stage *s = w->stage;
+    uint64_t ended = 0, lessons = 0;
+    for (size_t i = 0; i < s->n_agents; i++) {
+        ended += w->agents[i].k;
+        lessons += w->agents[i].lessons;
+    }
+    s->ended = ended;
+    s->samples = lessons * w->agents[0].feed.batch;
+}
+
+fault ask_all(struct mpi *w)
+{
+    w->probe++;
+    tell_all(w, MSG_PROBE, w->probe);
+    TRY(wait_for_members(w, all_have_answered, NULL));
+    struct state mine = own_state(w, w->probe);
+    learn_state(w, 0, &mine);
+    if (w->rows_of_waits)
+        learn_waits(w, 0, (const unsigned char *)own_waits(w));
+    add_up(w);
+    return OK;
+}
+
+static bool is_past(const struct mpi *w, const void *ctx)
+{
+    (void)w;
+    return clock_now_s() >= *(const double *)ctx;
+}
+
+fault make_quiet(struct mpi *w)
+{
+    uint64_t before = NEVER;
+    for (;;) {
+        uint64_t sent = 0, heard = 0, busy = 0;
+        TRY(ask_all(w));
+        for (size_t i = 0; i < w->n; i++) {
+            if (w->peers[i].is_gone)
+                continue;
+            busy += w->states[i].n_gone != w->n_gone; /* it has not heard yet who is */
+            sent += w->states[i].sent;
+            heard += w->states[i].heard;
+            busy += w->states[i].is_busy;
+        }
+        if (!busy && sent == heard && sent == before)
+            return OK;
+        before = !busy && sent == heard ? sent : NEVER;
+        double until = clock_now_s() + 2e-4;
+        TRY(wait_for_members(w, is_past, &until));
+    }
+}
+
+static bool all_are_held(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    for (size_t i = 1; !w->n_gone && i < w->stage->n_agents; i++)
+        if (!w->peers[i].is_held)
+            return false;
+    return true;
+}
+
+static bool all_have_stopped(const struct mpi *w, const void *ctx)
+{
+    uint64_t k = *(const uint64_t *)ctx;
+    for (size_t i = 1; !w->n_gone && i < w->stage->n_agents; i++) {
+        const struct peer *p = &w->peers[i];
+        if (!(p->is_paused && p->paused_k == k) && !p->has_ended)
+            return false;
+    }
+    return true;
+}
+
+/* In step: all at the end of one round. *here: it is the leader's, and they are. */
+static fault gather_in_step(struct mpi *w, bool *here)
+{
+    uint64_t furthest = w->agent->k;
+    if (w->is_held)
+        TRY(wait_for_members(w, all_are_held, NULL));
+    for (size_t i = 1; w->is_held && i < w->stage->n_agents; i++)
+        if (w->peers[i].held_k > furthest)
+            furthest = w->peers[i].held_k;
+    *here = w->agent->k == furthest;
+    for (size_t i = 1; w->is_held && w->pause_at != furthest && i < w->stage->n_agents; i++)
+        tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
+    w->pause_at = furthest;
+    return *here ? wait_for_members(w, all_have_stopped, &furthest) : OK;
+}
+
+static void hold_all(struct mpi *w)
+{
+    if (!w->is_held)
+        tell_all(w, MSG_HOLD, 0);
+    w->is_held = true;
+}
+
+static fault lead_pause(struct mpi *w)
+{
+    bool here = true;
+    if (are_in_step(w))
+        TRY(gather_in_step(w, &here));
+    if (!here)
+        return OK;
+    if (!are_in_step(w)) /* from the start, or since somebody went while all were gathering */
+        hold_all(w);
+    TRY(make_quiet(w));
+    tell_all(w, MSG_STILL, 0);
+    stand_still(w, true);
+    TRY(w->watcher.moment(w->watcher.ctx));
+    w->seen = w->stage->ended / w->stage->n_agents;
+    for (size_t i = 0; i < w->n; i++)
+        w->peers[i].is_paused = w->peers[i].is_held = false;
+    go(w);
+    tell_all(w, MSG_GO, 0);
+    return OK;
+}
+
+static bool has_to_stop(const struct mpi *w)
+{
+    return w->watcher.has_to_stop && w->watcher.has_to_stop(w->watcher.ctx);
+}
+
+/* Something is due at the end of a round since the last look. */
+static bool look_is_due(const struct mpi *w)
+{
+    uint64_t now = w->stage->ended / w->stage->n_agents;
+    for (uint64_t k = w->seen + 1; w->watcher.is_due && k <= now; k++)
+        if (w->watcher.is_due(w->watcher.ctx, k))
+            return true;
+    return false;
+}
+
+/* The leader stops here. Others in step know of what is due by themselves. */
+static bool leader_stops(struct mpi *w)
+{
+    bool stop = has_to_stop(w), due = look_is_due(w);
+    if (stop)
+        hold_all(w);
+    bool stops = stop || due || w->agent->k == w->pause_at;
+    if (!stops)
+        w->seen = w->stage->ended / w->stage->n_agents;
+    return stops;
+}
+
+fault mpi_end_round(struct link *l)
+{
+    struct mpi *w = mpi_of(l);
+    uint64_t k = w->agent->k;
+    w->stage->ended = w->stage->asynchronous ? w->stage->ended + 1 : k * w->stage->n_agents;
+    progress(w);
+    if (w->broken)
+        return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
+    if (is_leader(w))
+        return leader_stops(w) ? lead_pause(w) : w->watcher.moment(w->watcher.ctx);
+    bool due = are_in_step(w) && w->watcher.is_due && w->watcher.is_due(w->watcher.ctx, k);
+    bool held = w->is_held && (w->pause_at == NEVER || k >= w->pause_at);
+    return due || held ? wait_to_be_let_go(w) : OK;
+}
+
+static bool all_have_ended(const struct mpi *w)
+{
+    for (size_t i = 1; i < w->n; i++)
+        if (!w->peers[i].has_ended && !w->peers[i].is_gone)
+            return false;
+    return true;
+}
+
+static bool end_or_look(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return all_have_ended(w) || (!are_in_step(w) && (has_to_stop(w) || look_is_due(w)));
+}
+
+fault lead_to_the_end(struct mpi *w)
+{
+    for (;;) {
+        TRY(wait_for_members(w, end_or_look, NULL));
+        if (all_have_ended(w))
+            return ask_all(w);
+        leader_stops(w);
+        TRY(lead_pause(w));
+    }
+}

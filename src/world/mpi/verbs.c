@@ -1,0 +1,239 @@
+/* verbs.c - what agents may ask for, in real time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/host.h"
+#include "world/mpi/inside.h"
+
+static double mpi_now(const struct link *l)
+{
+    return world_now_s(mpi_in(l));
+}
+
+struct hour {
+    double at_s;
+};
+
+static bool has_struck(const struct mpi *w, const void *ctx)
+{
+    return world_now_s(w) >= ((const struct hour *)ctx)->at_s;
+}
+
+static fault mpi_sleep(struct link *l, double seconds)
+{
+    struct mpi *w = mpi_of(l);
+    struct hour until = {world_now_s(w) + seconds};
+    return wait_for_members(w, has_struck, &until);
+}
+
+/* ---- lessons ---- */
+
+static void copy_row(struct mpi *w, enum row row, size_t from, size_t into)
+{
+    size_t n = floats_of(w, row);
+    if (n)
+        memcpy(w->engine->ops->floats(w->engine, row, into), w->engine->ops->floats(w->engine, row, from),
+               n * sizeof(float));
+}
+
+static void begin_on_copy(struct mpi *w)
+{
+    copy_row(w, ROW_PARAMS, 0, 1);
+    copy_row(w, ROW_STATS, 0, 1);
+    if (floats_of(w, ROW_STATS))
+        memcpy(w->statistics, row_of(w, ROW_STATS), floats_of(w, ROW_STATS) * sizeof(float));
+}
+
+/* The lesson moved the copy's statistics; where peers have moved mine meanwhile, both moves count. */
+static void end_on_copy(struct mpi *w)
+{
+    copy_row(w, ROW_GRADS, 1, 0);
+    if (w->writes == w->writes_at_lesson) {
+        copy_row(w, ROW_STATS, 1, 0);
+        return;
+    }
+    float *mine = row_of(w, ROW_STATS);
+    const float *after = w->engine->ops->floats(w->engine, ROW_STATS, 1);
+    for (size_t i = 0; i < floats_of(w, ROW_STATS); i++)
+        mine[i] += after[i] - w->statistics[i];
+}
+
+static fault mpi_learn(struct link *l, uint64_t lesson)
+{
+    struct mpi *w = mpi_of(l);
+    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+    TRY(before_writing(w, ROW_STATS, 0, TO_END));
+    if (w->keeps_copy)
+        begin_on_copy(w);
+    w->writes_at_lesson = w->writes;
+    lesson_begin(w, lesson);
+    return OK;
+}
+
+static bool gradient_is_there(const struct mpi *w, const void *ctx)
+{
+    size_t first = *(const size_t *)ctx;
+    return first && atomic_load_explicit(&w->lessons.ready, memory_order_acquire) <= first;
+}
+
+static bool lesson_is_over(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return job_is_over((struct mpi *)w);
+}
+
+static fault take_answer(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    fault f = l->verdict;
+    l->verdict = OK;
+    TRY(f);
+    if (w->keeps_copy) {
+        TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+        TRY(before_writing(w, ROW_STATS, 0, TO_END));
+        end_on_copy(w);
+    }
+    if (is_leader(w)) /* the others' are taken to be as many until they are asked */
+        w->stage->samples += (w->stage->n_agents - 1) * w->agent->feed.batch;
+    return agent_answered(w->agent, l->number, l->lesson.loss, l->lesson.hits);
+}
+
+static fault mpi_await(struct link *l, size_t first)
+{
+    struct mpi *w = mpi_of(l);
+    if (first && !w->keeps_copy)
+        return gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
+    TRY(wait_for_members(w, lesson_is_over, NULL));
+    if (first == 0)
+        return take_answer(w);
+    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+    copy_row(w, ROW_GRADS, 1, 0);
+    return OK;
+}
+
+static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
+{
+    struct mpi *w = mpi_of(l);
+    struct update u = {0, lr, t, first, end};
+    TRY(before_writing(w, ROW_PARAMS, first, end));
+    TRY(before_writing(w, ROW_SLOT0, first, end));
+    TRY(before_writing(w, ROW_SLOT1, first, end));
+    w->writes++;
+    return w->engine->ops->update(w->engine, &u, 1);
+}
+
+/* ---- rows ---- */
+
+enum { MOST_TERMS = 64 };
+
+static fault find_terms(const struct mpi *w, const struct term *terms, size_t n, size_t first, size_t end,
+                        const float **from, float *weights)
+{
+    for (size_t i = 0; i < n; i++) {
+        weights[i] = (float)terms[i].weight;
+        from[i] = terms[i].parcel ? floats_in(w, terms[i].parcel->rows, terms[i].row, first, end)
+                                  : row_of(w, terms[i].row) + first;
+        if (!from[i])
+            return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", w->link.self);
+    }
+    return OK;
+}
+
+static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n)
+{
+    struct mpi *w = mpi_of(l);
+    size_t size = floats_of(w, into);
+    const float *from_here[MOST_TERMS], **from = n > MOST_TERMS ? malloc(n * sizeof *from) : from_here;
+    float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
+    end = end < size ? end : size;
+    fault f = from && weights ? OK : OUT_OF_MEMORY;
+    if (!f && n && first < end) {
+        f = find_terms(w, terms, n, first, end, from, weights);
+        if (!f)
+            f = before_writing(w, into, first, end);
+        if (!f)
+            host_blend(row_of(w, into) + first, from, weights, n, end - first);
+    }
+    w->writes += into == ROW_PARAMS;
+    if (n > MOST_TERMS) {
+        free(from);
+        free(weights);
+    }
+    return f;
+}
+
+/* ---- questions ---- */
+
+static bool mpi_can_reach(const struct link *l, size_t peer)
+{
+    return !mpi_in(l)->peers[peer].is_gone;
+}
+
+static bool mpi_takes_part(const struct link *l, size_t peer, uint64_t k)
+{
+    (void)k;
+    return mpi_can_reach(l, peer);
+}
+
+static bool mpi_has_ended(const struct link *l, size_t peer)
+{
+    return mpi_in(l)->peers[peer].has_ended;
+}
+
+static size_t mpi_row_floats(const struct link *l, enum row row)
+{
+    return floats_of(mpi_in(l), row);
+}
+
+static uint64_t mpi_staleness(const struct link *l)
+{
+    return mpi_in(l)->writes - mpi_in(l)->writes_at_lesson;
+}
+
+static void mpi_note(struct link *l, const char *kind, const char *text)
+{
+    struct mpi *w = mpi_of(l);
+    char both[1024];
+    size_t n_kind = strlen(kind) + 1, n_text = strlen(text) + 1;
+    if (is_leader(w)) {
+        w->watcher.note(w->watcher.ctx, world_now_s(w), l->self, kind, text);
+        return;
+    }
+    if (n_kind + n_text > sizeof both)
+        n_text = sizeof both - n_kind;
+    memcpy(both, kind, n_kind);
+    memcpy(both + n_kind, text, n_text);
+    both[n_kind + n_text - 1] = 0;
+    tell(w, 0, MSG_NOTE, 0, both, n_kind + n_text);
+}
+
+const struct link_ops mpi_link = {
+    .name = "mpi",
+    .now_s = mpi_now,
+    .sleep = mpi_sleep,
+    .learn = mpi_learn,
+    .await = mpi_await,
+    .update = mpi_update,
+    .send_rows = mpi_send_rows,
+    .recv_rows = mpi_recv_rows,
+    .drop = mpi_drop,
+    .mix = mpi_mix,
+    .send = mpi_send,
+    .recv = mpi_recv,
+    .average = mpi_average,
+    .adopt = mpi_adopt,
+    .take_round = mpi_take_round,
+    .end_round = mpi_end_round,
+    .sum = mpi_sum,
+    .has_mail = mpi_has_mail,
+    .forget = mpi_forget,
+    .dissolve = mpi_dissolve,
+    .dissolved = mpi_dissolved,
+    .can_reach = mpi_can_reach,
+    .has_ended = mpi_has_ended,
+    .takes_part = mpi_takes_part,
+    .row_floats = mpi_row_floats,
+    .staleness = mpi_staleness,
+    .note = mpi_note,
+};

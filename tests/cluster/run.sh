@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# run.sh BUILD - the batch file of docs/cluster.md on a Slurm with three pretended nodes, with each MPI that was built.
+#
+# Whatever happens to a job, it must come to the same bits as one that was left alone. Exit code 77: there is no Slurm to try.
+build=$(cd "${1:?usage: run.sh BUILD}" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+skip() {
+    echo "SKIPPED: $1"
+    exit 77
+}
+for program in munged slurmctld slurmd sbatch; do
+    command -v $program >/dev/null || skip "$program is missing (scripts/setup.sh cluster installs it)"
+done
+[[ $(id -u) -eq 0 ]] || skip 'starting a Slurm needs root'
+[[ -s $build/mpi.list ]] || skip "no MPI was found when $build was configured"
+
+source "$here/../support/check.sh" "$build"
+slurm=$("$here/slurm.sh" start) || exit 1
+trap '"$here/slurm.sh" stop "$slurm"; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+export SLURM_CONF=$slurm/slurm.conf
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+cd "$work"
+
+submit() { # [OVERRIDE...]: the job's number in $job, its output in $said
+    job=$(sbatch --parsable --output="$work/%j.out" "$here/../../docs/veche.sbatch" "$here/small.yaml" train.epochs=150 "$@")
+    said=$work/$job.out
+}
+
+state() { scontrol show job "$job" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p'; }
+
+until_true() { # SECONDS COMMAND...
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [[ $SECONDS -lt $end ]] || return 1
+        sleep 0.1
+    done
+}
+
+is_over() { [[ $(state) =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|DEADLINE|OUT_OF_MEMORY)$ ]]; }
+is_in_life() { grep -q "^life $1 of" "$said" 2>/dev/null; }
+has_checkpoints() { [[ $(ls runs/job-"$job"/*/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]]; }
+
+sha() { json params_sha256 2>/dev/null <"$(ls runs/job-"$job"/*/summary.json | head -n 1)"; }
+
+rank_of_job() { # RANK: its process id
+    local process
+    for process in $(pgrep -f "^$VECHE (run|resume) "); do
+        tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -cx -e "SLURM_JOB_ID=$job" -e "SLURM_PROCID=$1" |
+            grep -qx 2 && echo "$process"
+    done
+}
+
+ends_well() { # WHAT LIVES
+    until_true 120 is_over
+    out=$(grep -v ^epoch "$said" | tail -n 20) err='' code=$(state)
+    holds "$1: it completed" test "$(state)" = COMPLETED
+    holds "$1: in life $2" is_in_life "$2"
+    holds "$1: and no other" eval "! is_in_life $(($2 + 1))"
+    holds "$1: the same bits as a job left alone" test "$(sha)" = "$calm"
+    holds "$1: one run, not two" test "$(ls -d runs/job-"$job"/*/ | wc -l)" -eq 1
+}
+
+for line in $(tr ' ' : <"$build/mpi.list"); do
+    IFS=: read -r kind launcher program <<<"$line"
+    export VECHE=$program
+    [[ $kind == openmpi ]] && export VECHE_LAUNCH='srun --mpi=pmix' || export VECHE_LAUNCH='srun --mpi=pmi2'
+    if ! srun --mpi=list 2>&1 | grep -q "${VECHE_LAUNCH##*=}"; then
+        echo "SKIPPED: this Slurm has no ${VECHE_LAUNCH##*=}, so nothing with $kind"
+        continue
+    fi
+
+    "$VECHE" run -d local --json "$here/small.yaml" train.epochs=150 agents=3 >local.json 2>/dev/null
+    calm=$(json params_sha256 <local.json)
+    submit
+    ends_well "$kind, left alone" 1
+
+    submit
+    until_true 60 has_checkpoints
+    scontrol requeue "$job"
+    ends_well "$kind, requeued by hand" 2
+    holds "$kind, requeued by hand: stopped with a checkpoint first" grep -q 'stopped on request' "$said"
+
+    submit
+    until_true 60 has_checkpoints
+    scancel --signal=USR1 --batch "$job" # as Slurm does before the time is over
+    ends_well "$kind, out of time" 2
+    holds "$kind, out of time: stopped with a checkpoint first" grep -q 'stopped on request' "$said"
+
+    for rank in 0 2; do
+        submit
+        until_true 60 has_checkpoints
+        victim=$(rank_of_job $rank)
+        holds "$kind, rank $rank killed: it was found" kill -9 "$victim"
+        killed_s=$SECONDS
+        until_true 60 grep -q 'a rank was killed' "$said"
+        holds "$kind, rank $rank killed: the others end within 5 s" test $((SECONDS - killed_s)) -le 5
+        ends_well "$kind, rank $rank killed" 2
+        holds "$kind, rank $rank killed: it is named" grep -Eq "(rank|tasks?) $rank\b" "$said"
+    done
+
+    submit
+    until_true 60 has_checkpoints
+    scancel "$job"
+    holds "$kind, cancelled: the job ends" until_true 30 is_over
+    holds "$kind, cancelled: and stays so" test "$(state)" = CANCELLED
+    holds "$kind, cancelled: stopped with a checkpoint first" grep -q 'stopped on request' "$said"
+
+    submit no.such.key=1
+    holds "$kind, a mistake in the experiment: the job ends" until_true 30 is_over
+    holds "$kind, a mistake in the experiment: and is not tried again" test "$(state)" = FAILED
+    holds "$kind, a mistake in the experiment: one sentence says which" test "$(grep -c 'no.such' "$said")" -ge 1
+
+    export VECHE_LAUNCH=$launcher # where srun knows no way to start this MPI
+    submit
+    ends_well "$kind by mpirun, left alone" 1
+done
+done_checking

@@ -1,0 +1,325 @@
+/* What is asked of a peer whose program takes no notice: averages, rows, rounds; and the sums of the MPI itself. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "mpi/crew.h"
+
+/* Anything may be asked of me at any time: a copy of my rows learns. */
+static const struct strategy_row meeting = {.meets_at_any_time = true, .hears_everyone = true, .n_keep = 2};
+
+static struct strategy_row with(struct strategy_row row, strategy_run *program)
+{
+    row.run = program;
+    return row;
+}
+
+static void fill_at_random(struct agent *a, enum row row, uint64_t k)
+{
+    struct rng r = rng_stream(5, (uint32_t)a->index, RNG_TEST, k);
+    for (size_t i = 0; i < a->link->ops->row_floats(a->link, row); i++)
+        crew_row(a, row)[i] = (float)rng_normal(&r);
+}
+
+/* ---- averages ---- */
+
+static fault swap_bytes(struct agent *a, size_t peer, uint64_t tag)
+{
+    char byte = 0;
+    TRY(a->link->ops->send(a->link, peer, tag, &byte, 1));
+    return a->link->ops->recv(a->link, peer, tag, &byte, 1, NULL);
+}
+
+static fault have_same_bits(struct agent *a, size_t peer, uint64_t tag, enum row row)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct parcel p;
+    size_t n = ops->row_floats(a->link, row);
+    TRY(ops->send_rows(a->link, peer, tag, whole(1u << row)));
+    TRY(ops->recv_rows(a->link, peer, tag, &p, NULL));
+    bool same = memcmp(floats_in(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+    ops->drop(a->link, &p);
+    CHECK(same);
+    return OK;
+}
+
+/* Pairs (0, 1), (2, 3) ... The higher asks in even rounds, the lower in odd ones. */
+static fault meet_in_pairs(struct agent *a)
+{
+    size_t peer = a->index ^ 1;
+    for (uint64_t k = 0; peer < a->link->n_members && k < 4; k++) {
+        fill_at_random(a, ROW_PARAMS, k);
+        fill_at_random(a, ROW_STATS, k);
+        float before_it = crew_row(a, ROW_PARAMS)[0];
+        TRY(swap_bytes(a, peer, 5 * k)); /* both are ready */
+        if (a->index % 2 != k % 2)
+            TRY(a->link->ops->average(a->link, peer, ROWS_PARAMS | ROWS_STATS));
+        TRY(swap_bytes(a, peer, 5 * k + 1)); /* they have met */
+        CHECK(crew_row(a, ROW_PARAMS)[0] != before_it);
+        TRY(have_same_bits(a, peer, 5 * k + 2, ROW_PARAMS));
+        TRY(have_same_bits(a, peer, 5 * k + 3, ROW_STATS));
+        TRY(swap_bytes(a, peer, 5 * k + 4)); /* nothing is under way */
+    }
+    return OK;
+}
+
+static void two_that_meet_have_the_same_bits(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_needs(2);
+    crew_open_row(&c, with(meeting, meet_in_pairs), "");
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+}
+
+/* Both ask each other at the same time, again and again: neither may take the other's place. */
+static fault ask_each_other(struct agent *a)
+{
+    size_t peer = a->index ^ 1;
+    for (uint64_t k = 0; peer < a->link->n_members && k < 50; k++) {
+        crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
+        TRY(swap_bytes(a, peer, 2 * k));
+        TRY(a->link->ops->average(a->link, peer, ROWS_PARAMS));
+        TRY(swap_bytes(a, peer, 2 * k + 1));
+        CHECK(crew_row_is(a, ROW_PARAMS, 0.5f * (float)(a->index + 1 + peer + 1)));
+    }
+    return OK;
+}
+
+static void two_that_ask_each_other_at_once_meet_halfway(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_needs(2);
+    crew_open_row(&c, with(meeting, ask_each_other), "");
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+}
+
+/* Everyone averages with everyone, at its own pace, in the midst of lessons. */
+static fault average_at_random(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    size_t n = a->link->n_members;
+    struct rng r = rng_stream(9, (uint32_t)a->index, RNG_TEST, 2);
+    fill_at_random(a, ROW_PARAMS, 1);
+    TRY(crew_barrier(a, 1));
+    for (int k = 0; n > 1 && k < 30; k++) {
+        if (k % 3 == 0)
+            TRY(agent_learn(a));
+        TRY(ops->average(a->link, (a->index + 1 + rng_below(&r, n - 1)) % n, ROWS_PARAMS));
+    }
+    return OK;
+}
+
+static fault read_all(struct crew *c, float *rows)
+{
+    for (size_t i = 0; i < c->n; i++)
+        TRY(c->run->world->ops->read(c->run->world, ROW_PARAMS, i, rows + i * c->size));
+    return OK;
+}
+
+/* The furthest that a sum over all ranks is from what it was, and that anybody is from the mean. */
+static void judge(const float *rows, size_t n, size_t size, double *moved, double *apart)
+{
+    for (size_t j = 0; j < size; j++) {
+        double sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += rows[i * size + j];
+        for (size_t i = 0; i < n; i++)
+            *apart = fmax(*apart, fabs(rows[i * size + j] - sum / (double)n));
+        *moved = fmax(*moved, fabs(sum));
+    }
+}
+
+/* What everyone began with, taken from the sums, so that they should be nothing. */
+static void take_from_first(float *rows, size_t n, size_t size)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rng r = rng_stream(5, (uint32_t)i, RNG_TEST, 1);
+        for (size_t j = 0; j < size; j++)
+            rows[j] -= (float)rng_normal(&r);
+    }
+}
+
+static void averages_conserve_the_sum_while_many_meet_at_once(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_open_row(&c, with(meeting, average_at_random), "");
+    size_t n = c.n, size = c.size;
+    fault f = crew_play(&c);
+    float *rows = calloc(n * size, sizeof *rows);
+    if (!f && crew_leads())
+        f = read_all(&c, rows);
+    crew_close(&c);
+    must(f);
+    if (crew_leads()) {
+        double moved = 0, apart = 0, ignored = 0;
+        judge(rows, n, size, &ignored, &apart);
+        take_from_first(rows, n, size);
+        judge(rows, n, size, &moved, &ignored);
+        assert_true(moved < 1e-4);
+        assert_true(n == 1 || apart < 1); /* of a normal distribution's 4 */
+    }
+    free(rows);
+}
+
+/* A rank that sleeps is met, and takes no notice. */
+static fault meet_a_sleeper(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    crew_fill(a, ROW_PARAMS, a->index ? 1 : 0);
+    TRY(crew_barrier(a, 1));
+    if (a->index == 0) {
+        while (crew_row(a, ROW_PARAMS)[0] == 0)
+            TRY(ops->sleep(a->link, 0.001));
+        CHECK(a->link->counts.messages == a->link->n_members + 1);
+        CHECK(crew_row_is(a, ROW_PARAMS, 0.5));
+        return OK;
+    }
+    if (a->index == 1)
+        TRY(ops->average(a->link, 0, ROWS_PARAMS));
+    return OK;
+}
+
+static void a_rank_that_sleeps_can_be_met(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_needs(2);
+    crew_open_row(&c, with(meeting, meet_a_sleeper), "");
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+}
+
+/* ---- rows ---- */
+
+static const enum row all_rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, ROW_KEEP0, ROW_KEEP1};
+
+/* Everyone takes over what the last rank has. */
+static fault adopt_the_last(struct agent *a)
+{
+    size_t last = a->link->n_members - 1;
+    uint64_t round = 0;
+    for (size_t i = 0; i < 6; i++)
+        crew_fill(a, all_rows[i], (float)(10 * a->index + i));
+    crew_fill(a, ROW_GRADS, (float)a->index);
+    a->k = 100 + a->index;
+    TRY(crew_barrier(a, 1));
+    if (a->index == last)
+        return OK;
+    TRY(a->link->ops->adopt(a->link, last, &round));
+    CHECK(round == 100 + last && a->k == 100 + a->index);
+    for (size_t i = 0; i < 6; i++)
+        CHECK(crew_row_is(a, all_rows[i], (float)(10 * last + i)));
+    CHECK(crew_row_is(a, ROW_GRADS, (float)a->index));
+    return OK;
+}
+
+static void whoever_adopts_has_all_rows_of_the_other_and_knows_its_round(void **state)
+{
+    (void)state;
+    crew_needs(2);
+    crew_run(adopt_the_last, "");
+}
+
+/* Rows are given in the midst of a lesson only as they are: its statistics are not half written. */
+static fault adopt_a_learner(struct agent *a)
+{
+    if (a->index == 0)
+        for (int k = 0; k < 20; k++) {
+            TRY(agent_learn(a));
+            TRY(agent_update(a));
+        }
+    for (int k = 0; a->index && k < 5; k++)
+        TRY(a->link->ops->adopt(a->link, 0, NULL));
+    return OK;
+}
+
+static void a_rank_that_learns_gives_its_rows(void **state)
+{
+    (void)state;
+    crew_run(adopt_a_learner, "");
+}
+
+/* ---- rounds ---- */
+
+enum { ROUNDS = 25 };
+
+/* Ranks of very different pace. */
+static fault take_rounds(struct agent *a)
+{
+    while (agent_goes_on(a)) {
+        TRY(a->link->ops->sleep(a->link, a->index == 0 ? 1e-3 : 0));
+        TRY(agent_end_round(a));
+    }
+    crew_of(a)->kept[0] = a->k;
+    CHECK(!agent_goes_on(a));
+    return OK;
+}
+
+static void the_rounds_that_all_share_are_taken_once_each(void **state)
+{
+    struct crew c;
+    uint64_t sum = 0;
+    (void)state;
+    crew_open_row(&c, (struct strategy_row){.run = take_rounds, .asynchronous = true}, "");
+    c.run->stage.rounds = ROUNDS;
+    fault f = crew_play(&c);
+    uint64_t ended = c.run->stage.ended;
+    for (size_t i = 0; !f && crew_leads() && i < c.n; i++)
+        sum += c.run->world->ops->account(c.run->world, i).k;
+    crew_close(&c);
+    must(f);
+    if (crew_leads()) {
+        assert_int_equal(sum, ROUNDS * c.n);
+        assert_int_equal(ended, ROUNDS * c.n);
+    }
+}
+
+/* ---- the MPI's own sums ---- */
+
+static fault sum_all(struct agent *a)
+{
+    size_t n = a->link->n_members, size = crew_of(a)->size;
+    const size_t spans[][2] = {{0, size}, {7, 8}, {100, 9000}};
+    for (size_t s = 0; s < 3; s++) {
+        if (s == 1)
+            mpi_of(a->link)->piece_bytes = 8192;
+        for (size_t i = 0; i < size; i++)
+            crew_row(a, ROW_GRADS)[i] = (float)(a->index + i % 100);
+        TRY(a->link->ops->sum(a->link, ROW_GRADS, spans[s][0], spans[s][1]));
+        for (size_t i = 0; i < size; i++) {
+            bool summed = i >= spans[s][0] && i < spans[s][1];
+            float all = (float)(n * (n - 1) / 2 + n * (i % 100)), own = (float)(a->index + i % 100);
+            CHECK(crew_row(a, ROW_GRADS)[i] == (summed ? all : own));
+        }
+    }
+    return OK;
+}
+
+static void the_sums_of_the_mpi_itself_are_over_all_that_learn(void **state)
+{
+    (void)state;
+    crew_run(sum_all, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_that_meet_have_the_same_bits),
+        cmocka_unit_test(two_that_ask_each_other_at_once_meet_halfway),
+        cmocka_unit_test(averages_conserve_the_sum_while_many_meet_at_once),
+        cmocka_unit_test(a_rank_that_sleeps_can_be_met),
+        cmocka_unit_test(whoever_adopts_has_all_rows_of_the_other_and_knows_its_round),
+        cmocka_unit_test(a_rank_that_learns_gives_its_rows),
+        cmocka_unit_test(the_rounds_that_all_share_are_taken_once_each),
+        cmocka_unit_test(the_sums_of_the_mpi_itself_are_over_all_that_learn),
+    };
+    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}

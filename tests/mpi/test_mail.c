@@ -1,0 +1,491 @@
+/* What ranks send each other arrives: all of it, unchanged, in order, under its tag. */
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "mpi/crew.h"
+
+/* ---- rows ---- */
+
+static fault double_parameters(struct agent *a)
+{
+    struct term twice = {2, ROW_PARAMS, NULL};
+    return a->link->ops->mix(a->link, ROW_PARAMS, 0, TO_END, &twice, 1);
+}
+
+/* Each round everybody's parameters are sent, and doubled at once. */
+static fault send_and_double(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct parcel p;
+    crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
+    float theirs = (float)(before(a) + 1);
+    for (uint64_t k = 0; k < 20; k++, theirs *= 2) {
+        TRY(ops->send_rows(a->link, after(a), k, whole(ROWS_PARAMS)));
+        TRY(double_parameters(a));
+        TRY(ops->recv_rows(a->link, before(a), k, &p, NULL));
+        CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, theirs));
+        ops->drop(a->link, &p);
+    }
+    return OK;
+}
+
+static void rows_arrive_as_they_were_when_sent_though_they_are_mixed_afterwards(void **state)
+{
+    (void)state;
+    crew_run(send_and_double, "");
+}
+
+/* A lesson writes gradients and statistics, a step parameters and slots. */
+static fault send_and_learn(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
+    struct parcel p;
+    for (size_t i = 0; i < 4; i++)
+        crew_fill(a, rows[i], (float)(a->index + 1));
+    crew_fill(a, ROW_GRADS, (float)(a->index + 1));
+    TRY(ops->send_rows(a->link, after(a), 1, whole(ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS)));
+    TRY(ops->send_rows(a->link, after(a), 2, whole(ROWS_GRADS)));
+    TRY(agent_learn(a));
+    TRY(agent_update(a));
+    CHECK(!crew_row_is(a, ROW_PARAMS, (float)(a->index + 1)));
+    float theirs = (float)(before(a) + 1);
+    TRY(ops->recv_rows(a->link, before(a), 2, &p, NULL));
+    CHECK(crew_parcel_is(a, &p, ROW_GRADS, 0, crew_of(a)->size, theirs));
+    ops->drop(a->link, &p);
+    TRY(ops->recv_rows(a->link, before(a), 1, &p, NULL));
+    for (size_t i = 0; i < 4; i++)
+        CHECK(crew_parcel_is(a, &p, rows[i], 0, ops->row_floats(a->link, rows[i]), theirs));
+    ops->drop(a->link, &p);
+    return OK;
+}
+
+static void rows_arrive_as_they_were_when_sent_though_a_lesson_and_a_step_write_them(void **state)
+{
+    (void)state;
+    crew_run(send_and_learn, "");
+}
+
+/* Spans [first, end): within a slot and beyond it, of one float and of none, to the end. */
+static fault send_spans(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    size_t slot = INLINE_BYTES / sizeof(float), size = crew_of(a)->size;
+    const size_t spans[][2] = {{0, 1},        {3, 10},    {5, 5 + slot}, {5, 6 + slot},
+                               {1, size - 1}, {0, size},  {size - 1, size}};
+    struct parcel p;
+    crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+        TRY(ops->send_rows(a->link, after(a), i, (struct span){ROWS_PARAMS, spans[i][0], spans[i][1]}));
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        TRY(ops->recv_rows(a->link, before(a), i, &p, NULL));
+        CHECK(crew_parcel_is(a, &p, ROW_PARAMS, spans[i][0], spans[i][1], (float)(before(a) + 1)));
+        CHECK(!crew_parcel_is(a, &p, ROW_STATS, 0, 1, 0)); /* no such row is in it */
+        if (spans[i][0])
+            CHECK(!crew_parcel_is(a, &p, ROW_PARAMS, spans[i][0] - 1, spans[i][1], (float)(before(a) + 1)));
+        ops->drop(a->link, &p);
+    }
+    return OK;
+}
+
+static void spans_of_any_length_arrive_and_hold_no_more_than_was_sent(void **state)
+{
+    (void)state;
+    crew_run(send_spans, "");
+}
+
+static fault send_in_pieces(struct agent *a)
+{
+    struct mpi *w = mpi_of(a->link);
+    w->piece_bytes = 8192 - 4;
+    TRY(crew_barrier(a, 1ull << 40)); /* what comes before is cut as usual */
+    TRY(send_spans(a));
+    return send_and_double(a);
+}
+
+static void rows_too_long_for_one_message_go_in_pieces(void **state)
+{
+    (void)state;
+    crew_run(send_in_pieces, "");
+}
+
+static fault mix_many(struct agent *a)
+{
+    struct term terms[70];
+    for (size_t i = 0; i < 70; i++)
+        terms[i] = (struct term){0.5, ROW_GRADS, NULL};
+    crew_fill(a, ROW_GRADS, 2);
+    TRY(a->link->ops->mix(a->link, ROW_KEEP0, 3, TO_END, terms, 70));
+    CHECK(crew_row(a, ROW_KEEP0)[2] == 0 && crew_row(a, ROW_KEEP0)[3] == 70);
+    return OK;
+}
+
+static void any_number_of_rows_can_be_mixed(void **state)
+{
+    (void)state;
+    crew_run(mix_many, "");
+}
+
+/* ---- bytes ---- */
+
+/* The i-th byte of the k-th message of a rank. */
+static unsigned char byte_of(size_t rank, size_t k, size_t i)
+{
+    return (unsigned char)(31 * rank + 7 * k + i + i / 251);
+}
+
+enum { MOST_BYTES = 100001 };
+static const size_t lengths[] = {0, 1, 3, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1, 20000, MOST_BYTES, 2};
+enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
+
+static fault send_lengths(struct agent *a, unsigned char *bytes, int times, uint64_t tag)
+{
+    for (size_t k = 0; k < (size_t)times * N_LENGTHS; k++) {
+        size_t n = lengths[k % N_LENGTHS];
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = byte_of(a->index, k, i);
+        TRY(a->link->ops->send(a->link, after(a), tag, bytes, n));
+        memset(bytes, 0, n);
+    }
+    return OK;
+}
+
+static fault receive_lengths(struct agent *a, unsigned char *bytes, int times, uint64_t tag)
+{
+    for (size_t k = 0; k < (size_t)times * N_LENGTHS; k++) {
+        size_t n = lengths[k % N_LENGTHS], wrong = 0, who = ANYONE;
+        TRY(a->link->ops->recv(a->link, before(a), tag, bytes, n, &who));
+        for (size_t i = 0; i < n; i++)
+            wrong += bytes[i] != byte_of(before(a), k, i);
+        CHECK(wrong == 0 && who == before(a));
+    }
+    return OK;
+}
+
+/* All under one tag, so that each must be the one whose turn it is. */
+static fault exchange_lengths(struct agent *a)
+{
+    unsigned char *bytes = malloc(MOST_BYTES);
+    fault f = bytes ? send_lengths(a, bytes, 5, 9) : OUT_OF_MEMORY;
+    if (!f)
+        f = receive_lengths(a, bytes, 5, 9);
+    free(bytes);
+    return f;
+}
+
+static void bytes_of_any_length_arrive_in_the_order_in_which_they_were_sent(void **state)
+{
+    (void)state;
+    crew_run(exchange_lengths, "");
+}
+
+static fault exchange_in_pieces(struct agent *a)
+{
+    mpi_of(a->link)->piece_bytes = 8192;
+    TRY(crew_barrier(a, 1ull << 40));
+    return exchange_lengths(a);
+}
+
+static void bytes_too_long_for_one_message_go_in_pieces(void **state)
+{
+    (void)state;
+    crew_run(exchange_in_pieces, "");
+}
+
+static fault expect_another_length(struct agent *a)
+{
+    char bytes[8] = "1234567";
+    TRY(a->link->ops->send(a->link, after(a), 1, bytes, 3));
+    TRY(a->link->ops->send_rows(a->link, after(a), 2, whole(ROWS_STATS)));
+    CHECK_FAULT(a->link->ops->recv(a->link, before(a), 1, bytes, 4, NULL), FAULT_USAGE, "sent 3 bytes where agent");
+    CHECK_FAULT(a->link->ops->recv(a->link, before(a), 2, bytes, 4, NULL), FAULT_USAGE, "expects 4");
+    CHECK(strcmp(bytes, "1234567") == 0);
+    return OK;
+}
+
+static void a_message_of_another_length_than_expected_is_a_fault(void **state)
+{
+    (void)state;
+    crew_run(expect_another_length, "");
+}
+
+/* ---- who and what is waited for ---- */
+
+static fault send_tags(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    for (uint64_t tag = 5; tag; tag--)
+        TRY(ops->send(a->link, after(a), tag, &tag, sizeof tag));
+    for (uint64_t tag = 1; tag <= 5; tag++) {
+        uint64_t got = 0;
+        TRY(ops->recv(a->link, before(a), tag, &got, sizeof got, NULL));
+        CHECK(got == tag);
+    }
+    return OK;
+}
+
+static void messages_are_received_by_tag(void **state)
+{
+    (void)state;
+    crew_run(send_tags, "");
+}
+
+enum { EACH = 10 };
+
+/* The last rank hears from everyone, itself too, as they come. */
+static fault hear_everyone(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    size_t n = a->link->n_members;
+    uint64_t heard[64] = {0};
+    for (uint64_t i = 0; i < EACH; i++)
+        TRY(ops->send(a->link, n - 1, 3, &i, sizeof i));
+    for (size_t i = 0; a->index == n - 1 && i < EACH * n; i++) {
+        uint64_t number;
+        size_t who = ANYONE;
+        TRY(ops->recv(a->link, ANYONE, 3, &number, sizeof number, &who));
+        CHECK(who < n);
+        CHECK(number == heard[who]);
+        heard[who]++;
+    }
+    return OK;
+}
+
+static void whoever_waits_for_anyone_hears_from_each_in_order_and_who_it_was(void **state)
+{
+    (void)state;
+    crew_run(hear_everyone, "");
+}
+
+static fault forget_some(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    char byte = 'x';
+    for (uint64_t tag = 1; tag <= 4; tag++)
+        TRY(ops->send(a->link, after(a), tag, &byte, 1));
+    TRY(ops->recv(a->link, before(a), 4, &byte, 1, NULL)); /* so the others are here */
+    ops->forget(a->link, 3);
+    CHECK(!ops->has_mail(a->link, 1) && !ops->has_mail(a->link, 2) && ops->has_mail(a->link, 3));
+    CHECK(a->link->counts.unread == 2);
+    TRY(ops->recv(a->link, before(a), 3, &byte, 1, NULL));
+    CHECK(!ops->has_mail(a->link, 3));
+    return OK;
+}
+
+static void what_is_forgotten_is_let_go_and_the_rest_is_not(void **state)
+{
+    (void)state;
+    crew_run(forget_some, "");
+}
+
+/* Nobody waits in a receive: looking for mail is enough for it to come. */
+static fault look_for_mail(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    double until = clock_now_s() + 20;
+    struct parcel p;
+    CHECK(!ops->has_mail(a->link, 8));
+    TRY(crew_barrier(a, 7));
+    TRY(ops->send_rows(a->link, after(a), 8, whole(ROWS_PARAMS)));
+    while (!ops->has_mail(a->link, 8))
+        CHECK(clock_now_s() < until);
+    TRY(ops->recv_rows(a->link, before(a), 8, &p, NULL));
+    ops->drop(a->link, &p);
+    CHECK(!ops->has_mail(a->link, 8));
+    return OK;
+}
+
+static void mail_comes_while_one_looks_for_it(void **state)
+{
+    (void)state;
+    crew_run(look_for_mail, "");
+}
+
+/* ---- groups ---- */
+
+static uint64_t tag_of_group(uint64_t generation, uint64_t rest)
+{
+    return TAG_GROUP | generation << TAG_GENERATION | rest;
+}
+
+/* The last rank dissolves what all others wait in. */
+static fault dissolve(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    size_t n = a->link->n_members;
+    uint64_t below = tag_of_group(3, 0), old = tag_of_group(2, 5);
+    char byte = 'x';
+    CHECK(ops->dissolved(a->link) == 0);
+    TRY(ops->send(a->link, after(a), old, &byte, 1));
+    TRY(ops->send(a->link, after(a), 6, &byte, 1));
+    TRY(crew_barrier(a, 5));
+    if (a->index == n - 1)
+        ops->dissolve(a->link, below, "the bridge is out");
+    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(2, 9), &byte, 1, NULL), FAULT_PEER, "the bridge is out");
+    CHECK(ops->dissolved(a->link) == below);
+    CHECK_FAULT(ops->recv(a->link, ANYONE, old, &byte, 1, NULL), FAULT_PEER, "the bridge is out");
+    CHECK(!ops->has_mail(a->link, old));
+    TRY(ops->recv(a->link, before(a), 6, &byte, 1, NULL)); /* no group's */
+    TRY(ops->send(a->link, after(a), below, &byte, 1));
+    TRY(ops->recv(a->link, before(a), below, &byte, 1, NULL)); /* the next group's */
+    TRY(ops->send(a->link, after(a), old, &byte, 1)); /* too late */
+    TRY(crew_barrier(a, 7));
+    CHECK(a->link->counts.unread == 2);
+    return OK;
+}
+
+static void a_dissolved_group_wakes_whoever_waits_in_it_and_says_why(void **state)
+{
+    (void)state;
+    crew_run(dissolve, "");
+}
+
+/* Whoever is asked to dissolve the generation it is in does so for all. */
+static fault ask_to_dissolve(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    char byte;
+    TRY(crew_barrier(a, 5));
+    if (a->index == a->link->n_members - 1)
+        ops->dissolve(a->link, 0, "somebody came");
+    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(0, 1), &byte, 1, NULL), FAULT_PEER, "somebody came");
+    CHECK(ops->dissolved(a->link) >= tag_of_group(1, 0));
+    return OK;
+}
+
+static void everyone_can_be_asked_to_dissolve_the_generation_it_is_in(void **state)
+{
+    (void)state;
+    crew_needs(2);
+    crew_run(ask_to_dissolve, "");
+}
+
+/* ---- patience ---- */
+
+/* The last rank waits for the first in vain; the others have to wait for it. */
+static fault wait_in_vain(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    char byte = 'x', host[64] = "", words[160];
+    size_t last = a->link->n_members - 1;
+    gethostname(host, sizeof host - 1);
+    snprintf(words, sizeof words, "for agent 0 (rank 0 on %s) in vain", host);
+    if (a->index == last) {
+        double since = clock_now_s();
+        CHECK_FAULT(ops->recv(a->link, 0, 1, &byte, 1, NULL), FAULT_TIMEOUT, words);
+        CHECK(clock_now_s() - since >= 0.5);
+        for (size_t i = 0; i < last; i++)
+            TRY(ops->send(a->link, i, 2, &byte, 1));
+        return OK;
+    }
+    fault f = FAIL(FAULT_TIMEOUT, "not yet");
+    for (int i = 0; i < 20 && f && fault_kind_of(f) == FAULT_TIMEOUT; i++) {
+        fault_drop(f);
+        f = ops->recv(a->link, last, 2, &byte, 1, NULL);
+    }
+    return f;
+}
+
+static void a_wait_ends_after_patience_and_names_the_member_and_its_host(void **state)
+{
+    (void)state;
+    crew_run(wait_in_vain, "network: {patience_s: 0.5}\n");
+}
+
+/* ---- a slower network than the real one ---- */
+
+/* 30 ms and 8 Mbit/s: ten thousand bytes take 10 ms on the wire, one message after the other. */
+static fault measure(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    enum { BYTES = 10000, TIMES = 4 };
+    union {
+        double sent_s;
+        char bytes[BYTES];
+    } m = {0};
+    for (uint64_t k = 0; k < 3; k++) {
+        for (int i = 0; i < TIMES; i++) {
+            m.sent_s = clock_now_s();
+            TRY(ops->send(a->link, after(a), k, &m, sizeof m));
+        }
+        double first = 0;
+        for (int i = 0; i < TIMES; i++) {
+            TRY(ops->recv(a->link, before(a), k, &m, sizeof m, NULL));
+            double now = clock_now_s();
+            first = i ? first : m.sent_s;
+            CHECK(now - first >= 0.030 + 0.010 * (i + 1));
+        }
+    }
+    return OK;
+}
+
+static void a_slow_network_delays_messages_by_its_latency_and_bandwidth(void **state)
+{
+    (void)state;
+    crew_run(measure, "network: {latency_ms: 30, bandwidth_mbps: 8, patience_s: 20}\n");
+}
+
+/* ---- counters ---- */
+
+static fault send_some(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    char bytes[100] = "";
+    struct parcel p;
+    TRY(ops->send(a->link, after(a), 1, bytes, 100));
+    TRY(ops->send_rows(a->link, after(a), 1, (struct span){ROWS_PARAMS | ROWS_GRADS, 10, 20}));
+    TRY(ops->send_rows(a->link, after(a), 2, whole(ROWS_PARAMS)));
+    TRY(ops->recv(a->link, before(a), 1, bytes, 100, NULL));
+    TRY(ops->recv_rows(a->link, before(a), 1, &p, NULL));
+    ops->drop(a->link, &p);
+    TRY(ops->sleep(a->link, 0));
+    while (!ops->has_mail(a->link, 2))
+        TRY(ops->sleep(a->link, 0.001));
+    ops->forget(a->link, 3);
+    return OK;
+}
+
+static void messages_bytes_and_what_became_of_them_are_counted(void **state)
+{
+    struct crew c;
+    struct link_counts counts[64] = {{0}};
+    (void)state;
+    crew_open(&c, send_some, "");
+    size_t size = c.size, n = crew_leads() ? c.n : 0;
+    fault f = crew_play(&c);
+    for (size_t i = 0; i < n; i++)
+        counts[i] = c.run->world->ops->counts(c.run->world, i);
+    crew_close(&c);
+    must(f);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(counts[i].messages, 3);
+        assert_int_equal(counts[i].bytes, 100 + 2 * 10 * 4 + size * 4);
+        assert_int_equal(counts[i].received, 2);
+        assert_int_equal(counts[i].unread, 1);
+        assert_int_equal(counts[i].lost, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_arrive_as_they_were_when_sent_though_they_are_mixed_afterwards),
+        cmocka_unit_test(rows_arrive_as_they_were_when_sent_though_a_lesson_and_a_step_write_them),
+        cmocka_unit_test(spans_of_any_length_arrive_and_hold_no_more_than_was_sent),
+        cmocka_unit_test(rows_too_long_for_one_message_go_in_pieces),
+        cmocka_unit_test(any_number_of_rows_can_be_mixed),
+        cmocka_unit_test(bytes_of_any_length_arrive_in_the_order_in_which_they_were_sent),
+        cmocka_unit_test(bytes_too_long_for_one_message_go_in_pieces),
+        cmocka_unit_test(a_message_of_another_length_than_expected_is_a_fault),
+        cmocka_unit_test(messages_are_received_by_tag),
+        cmocka_unit_test(whoever_waits_for_anyone_hears_from_each_in_order_and_who_it_was),
+        cmocka_unit_test(what_is_forgotten_is_let_go_and_the_rest_is_not),
+        cmocka_unit_test(mail_comes_while_one_looks_for_it),
+        cmocka_unit_test(a_dissolved_group_wakes_whoever_waits_in_it_and_says_why),
+        cmocka_unit_test(everyone_can_be_asked_to_dissolve_the_generation_it_is_in),
+        cmocka_unit_test(a_wait_ends_after_patience_and_names_the_member_and_its_host),
+        cmocka_unit_test(a_slow_network_delays_messages_by_its_latency_and_bandwidth),
+        cmocka_unit_test(messages_bytes_and_what_became_of_them_are_counted),
+    };
+    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}

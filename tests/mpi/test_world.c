@@ -1,0 +1,486 @@
+/* A play of many ranks: who is told what, how it is looked at, how it ends. */
+#include <semaphore.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "mpi/crew.h"
+
+/* ---- together ---- */
+
+enum { PATIENCE_S = 20 };
+
+static void a_fault_of_one_rank_is_told_by_the_leader_and_named(void **state)
+{
+    const struct mpi_seat *seat = crew_seat();
+    size_t last = seat->n_ranks - 1;
+    char words[128] = "the roof is open", host[64] = "";
+    (void)state;
+    must(mpi_agree(seat, OK, PATIENCE_S));
+    fault mine = seat->rank == last ? FAIL(FAULT_DATA, "the roof is open") : OK;
+    fault f = mpi_agree(seat, mine, PATIENCE_S);
+    gethostname(host, sizeof host - 1);
+    if (last)
+        snprintf(words, sizeof words, "rank %zu on %s: the roof is open", last, host);
+    assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_DATA, seat->rank ? "" : words));
+    fault_drop(f);
+}
+
+static void the_first_rank_that_differs_is_named(void **state)
+{
+    const struct mpi_seat *seat = crew_seat();
+    char words[128], host[64] = "";
+    (void)state;
+    must(mpi_compare(seat, "hat", "green", PATIENCE_S));
+    crew_needs(2);
+    fault f = mpi_compare(seat, "hat", seat->rank == 0 ? "green" : "red", PATIENCE_S);
+    gethostname(host, sizeof host - 1);
+    snprintf(words, sizeof words, "rank 1 on %s has another hat than rank 0 on %s (red, not green)", host, host);
+    assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_USAGE, seat->rank ? "hat" : words));
+    fault_drop(f);
+}
+
+static void numbers_and_texts_go_round(void **state)
+{
+    const struct mpi_seat *seat = crew_seat();
+    uint64_t largest = 0;
+    char *text = seat->rank == 0 ? text_of("%01000d", 7) : NULL;
+    (void)state;
+    must(mpi_largest(seat, seat->rank == seat->n_ranks / 2 ? 77 : seat->rank, PATIENCE_S, &largest));
+    assert_int_equal(largest, 77);
+    must(mpi_spread_text(seat, &text, PATIENCE_S));
+    assert_int_equal(strlen(text), 1000);
+    assert_int_equal(text[999], '7');
+    free(text);
+}
+
+/* ---- notes ---- */
+
+static fault say_something(struct agent *a)
+{
+    char text[64], longer[3000];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    snprintf(text, sizeof text, "hello from %zu", a->index);
+    a->link->ops->note(a->link, "greeting", text);
+    if (a->index == a->link->n_members - 1)
+        a->link->ops->note(a->link, "much", longer);
+    return OK;
+}
+
+static void notes_of_all_ranks_reach_whoever_leads(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_open(&c, say_something, "");
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+    assert_int_equal(c.n_notes, crew_leads() ? c.n + 1 : 0);
+    for (size_t i = 0; i < c.n && crew_leads(); i++) {
+        char *line = text_of("%zu greeting: hello from %zu\n", i, i);
+        assert_non_null(strstr(c.notes, line));
+        free(line);
+    }
+}
+
+/* ---- faults ---- */
+
+/* The rank in kept[0] fails in the midst of traffic that the others wait for. */
+static fault fail_in_the_midst(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    for (uint64_t k = 0;; k++) {
+        struct parcel p;
+        TRY(ops->send_rows(a->link, after(a), k, whole(ROWS_PARAMS)));
+        if (k == 5 && a->index == crew_of(a)->kept[0])
+            return FAIL(FAULT_DATA, "the roof is open");
+        TRY(ops->recv_rows(a->link, before(a), k, &p, NULL));
+        ops->drop(a->link, &p);
+    }
+}
+
+static void play_with_a_fault_of(size_t rank)
+{
+    struct crew c;
+    char words[128] = "the roof is open", host[64] = "";
+    crew_open(&c, fail_in_the_midst, "");
+    c.kept[0] = rank;
+    double since = clock_now_s();
+    fault f = crew_play(&c);
+    crew_close(&c);
+    double seconds = clock_now_s() - since;
+    gethostname(host, sizeof host - 1);
+    if (rank)
+        snprintf(words, sizeof words, "agent %zu (rank %zu on %s): the roof is open", rank, rank, host);
+    assert_true(crew_is_fault(f, crew_leads() ? FAULT_DATA : FAULT_ELSEWHERE, crew_leads() ? words : ""));
+    fault_drop(f);
+    assert_true(seconds < PATIENCE_S);
+}
+
+static void a_fault_in_one_program_ends_the_play_for_all(void **state)
+{
+    (void)state;
+    for (size_t rank = 0; rank < crew_seat()->n_ranks; rank++)
+        play_with_a_fault_of(rank);
+}
+
+/* ---- stops ---- */
+
+/* Round after round with the neighbours; the rank in kept[0] is asked to stop in its round 5. */
+static fault go_on_and_on(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct crew *c = crew_of(a);
+    while (agent_goes_on(a)) {
+        uint64_t theirs = 0;
+        if (a->k == 5 && a->index == c->kept[0])
+            atomic_store(&c->stop, true);
+        if (!a->stage->asynchronous) {
+            TRY(ops->send(a->link, after(a), a->k, &a->k, sizeof a->k));
+            TRY(ops->recv(a->link, before(a), a->k, &theirs, sizeof theirs, NULL));
+            CHECK(theirs == a->k);
+        }
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+static fault go_on_alone(struct agent *a)
+{
+    struct crew *c = crew_of(a);
+    while (agent_goes_on(a)) {
+        if (a->k == 5 && a->index == c->kept[0])
+            atomic_store(&c->stop, true);
+        TRY(a->link->ops->sleep(a->link, 1e-4 * (double)(1 + a->index % 3)));
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+static void stop_by(size_t rank, struct strategy_row row)
+{
+    struct crew c;
+    uint64_t k, most = 0;
+    bool in_step = !row.asynchronous;
+    crew_open_row(&c, row, "network: {patience_s: 0.8}\n"); /* ranks look for a stop eight times in it */
+    c.run->stage.rounds = 1u << 30;
+    c.kept[0] = rank;
+    fault f = crew_play(&c);
+    k = c.world->agent->k;
+    crew_close(&c);
+    assert_true(crew_is_fault(f, crew_leads() ? FAULT_STOPPED : FAULT_ELSEWHERE, ""));
+    fault_drop(f);
+    must(mpi_largest(crew_seat(), k, PATIENCE_S, &most));
+    assert_true(k >= (in_step ? 6 : 1));
+    assert_int_equal(k, in_step ? most : k);
+}
+
+static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
+{
+    size_t last = crew_seat()->n_ranks - 1;
+    (void)state;
+    stop_by(last, (struct strategy_row){.run = go_on_and_on});
+    stop_by(0, (struct strategy_row){.run = go_on_and_on});
+    stop_by(last / 2, (struct strategy_row){.run = go_on_alone});
+}
+
+static void a_stop_reaches_those_that_are_not_in_step(void **state)
+{
+    (void)state;
+    stop_by(crew_seat()->n_ranks - 1, (struct strategy_row){.run = go_on_and_on, .asynchronous = true});
+}
+
+/* ---- looks ---- */
+
+enum { ROUNDS = 20, EVERY = 4 };
+
+/* After k rounds everybody's parameters are k plus its number; those who come first wait for nobody but a neighbour. */
+static fault count_rounds_in_rows(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct term terms[] = {{1, ROW_PARAMS, NULL}, {1, ROW_KEEP0, NULL}};
+    struct parcel p;
+    crew_fill(a, ROW_PARAMS, (float)a->index);
+    crew_fill(a, ROW_KEEP0, 1);
+    while (agent_goes_on(a)) {
+        TRY(ops->send_rows(a->link, after(a), a->k, whole(ROWS_PARAMS)));
+        TRY(ops->recv_rows(a->link, before(a), a->k, &p, NULL));
+        ops->drop(a->link, &p);
+        TRY(ops->mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+static bool is_due(void *ctx, uint64_t round)
+{
+    (void)ctx;
+    return round % EVERY == 0;
+}
+
+static bool all_are(const float *floats, size_t n, float value)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < n; i++)
+        same += floats[i] == value;
+    return same == n;
+}
+
+static fault look_at_all(struct crew *c, float k, float *row)
+{
+    struct world *w = c->run->world;
+    TRY(w->ops->settle(w));
+    for (size_t i = 0; i < c->n; i++) {
+        TRY(w->ops->read(w, ROW_PARAMS, i, row));
+        CHECK(all_are(row, c->size, k + (float)i));
+        CHECK(w->ops->account(w, i).k == (uint64_t)k);
+    }
+    const size_t ends[2] = {0, c->n - 1};
+    TRY(w->ops->blend(w, ROW_PARAMS, ends, (const float[]){0.5f, 2}, 2));
+    TRY(w->ops->read(w, ROW_PARAMS, world_model_row(&c->run->stage), row));
+    CHECK(all_are(row, c->size, 0.5f * k + 2 * (k + (float)(c->n - 1))));
+    return OK;
+}
+
+/* Looks at everybody at rounds that are due, and takes its time, which does not count. */
+static fault look(void *ctx)
+{
+    struct crew *c = ctx;
+    struct world *w = c->run->world;
+    uint64_t k = c->run->stage.ended / c->n;
+    if (k % EVERY != 0 || k == c->kept[0])
+        return OK;
+    double before_s = w->ops->now_s(w);
+    float *row = malloc(c->size * sizeof *row);
+    fault f = row ? look_at_all(c, (float)k, row) : OUT_OF_MEMORY;
+    free(row);
+    TRY(f);
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+    CHECK(w->ops->now_s(w) == before_s);
+    c->kept[0] = k;
+    c->kept[1]++;
+    return OK;
+}
+
+static void the_leader_looks_when_all_are_at_the_end_of_the_round_that_is_due(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_open(&c, count_rounds_in_rows, "");
+    c.run->stage.rounds = ROUNDS;
+    c.watcher.is_due = is_due;
+    c.watcher.moment = look;
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+    assert_int_equal(c.kept[1], crew_leads() ? ROUNDS / EVERY : 0);
+}
+
+/* What the leader writes before the play is what everybody begins with. */
+static fault expect_what_was_written(struct agent *a)
+{
+    CHECK(crew_row_is(a, ROW_PARAMS, (float)a->index + 0.5f));
+    CHECK(crew_row_is(a, ROW_SLOT1, 3));
+    CHECK(a->k == 7 && a->lessons == 70 + a->index && a->steps == 5);
+    CHECK(a->link->counts.bytes == 1234);
+    return OK;
+}
+
+static fault write_to_all(struct crew *c)
+{
+    struct world *w = c->run->world;
+    float *row = malloc(c->size * sizeof *row);
+    fault f = row ? w->ops->restore(w, 7) : OUT_OF_MEMORY;
+    for (size_t i = 0; !f && i < c->n; i++) {
+        struct account account = {.k = 7, .lessons = 70 + i, .steps = 5, .counts = {.bytes = 1234}};
+        for (size_t j = 0; j < c->size; j++)
+            row[j] = (float)i + 0.5f;
+        f = w->ops->write(w, ROW_PARAMS, i, row);
+        for (size_t j = 0; j < c->size; j++)
+            row[j] = 3;
+        if (!f)
+            f = w->ops->write(w, ROW_SLOT1, i, row);
+        w->ops->set_account(w, i, &account);
+    }
+    free(row);
+    return f;
+}
+
+static void what_the_leader_writes_is_what_all_begin_with(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_open(&c, expect_what_was_written, "");
+    fault f = crew_leads() ? write_to_all(&c) : OK;
+    if (!f)
+        f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+}
+
+/* ---- lessons ---- */
+
+/* An engine whose lessons stop in the middle until they are let go: the second half of the gradient is there. */
+static sem_t let_go;
+
+static fault learn_in_halves(struct engine *e, struct lesson *lesson, size_t n)
+{
+    float *g = e->ops->floats(e, ROW_GRADS, lesson->replica);
+    size_t size = e->setup.graph->size;
+    struct timespec until;
+    (void)n;
+    for (size_t i = size / 2; i < size; i++)
+        g[i] = 7;
+    lesson->ready(lesson->ready_ctx, size / 2);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    if (sem_timedwait(&let_go, &until) != 0)
+        return FAIL(FAULT_TIMEOUT, "nobody let the lesson go");
+    for (size_t i = 0; i < size / 2; i++)
+        g[i] = 5;
+    lesson->ready(lesson->ready_ctx, 0);
+    lesson->loss = 1;
+    return OK;
+}
+
+static bool half_is(struct agent *a, size_t first, size_t end, float value)
+{
+    return all_are(crew_row(a, ROW_GRADS) + first, end - first, value);
+}
+
+/* While the lesson goes on, what is ready of its gradient travels. */
+static fault send_half_a_gradient(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct parcel p;
+    size_t half = crew_of(a)->size / 2, size = crew_of(a)->size;
+    for (uint64_t k = 0; k < 3; k++) {
+        crew_fill(a, ROW_GRADS, 0);
+        TRY(agent_begin(a));
+        TRY(agent_await(a, half));
+        CHECK(half_is(a, half, size, 7) && half_is(a, 0, half, 0));
+        TRY(ops->send_rows(a->link, after(a), k, (struct span){ROWS_GRADS, half, size}));
+        TRY(ops->recv_rows(a->link, before(a), k, &p, NULL));
+        struct term sum[] = {{1, ROW_GRADS, NULL}, {1, ROW_GRADS, &p}};
+        TRY(ops->mix(a->link, ROW_GRADS, half, size, sum, 2));
+        ops->drop(a->link, &p);
+        sem_post(&let_go);
+        TRY(agent_await(a, 0));
+        CHECK(half_is(a, half, size, 14) && half_is(a, 0, half, 5));
+    }
+    CHECK(a->lessons == 3 && a->tally.lessons == 3 && a->tally.loss == 3);
+    return OK;
+}
+
+/* Where peers may write one's rows at any time, the gradient is there when the lesson is over. */
+static fault await_half_a_gradient(struct agent *a)
+{
+    size_t half = crew_of(a)->size / 2, size = crew_of(a)->size;
+    crew_fill(a, ROW_GRADS, 0);
+    sem_post(&let_go);
+    TRY(agent_begin(a));
+    TRY(agent_await(a, half));
+    CHECK(half_is(a, half, size, 7));
+    TRY(agent_await(a, 0));
+    CHECK(half_is(a, half, size, 7) && half_is(a, 0, half, 5));
+    return OK;
+}
+
+static void play_in_halves(struct strategy_row row)
+{
+    struct crew c;
+    crew_open_row(&c, row, "");
+    struct engine_ops ops = *c.run->engine->ops;
+    ops.learn = learn_in_halves;
+    c.run->engine->ops = &ops;
+    sem_init(&let_go, 0, 0);
+    fault f = crew_play(&c);
+    sem_post(&let_go); /* where the program has failed */
+    crew_close(&c);
+    sem_destroy(&let_go);
+    must(f);
+}
+
+static void what_is_ready_of_a_gradient_travels_while_the_lesson_goes_on(void **state)
+{
+    (void)state;
+    play_in_halves((struct strategy_row){.run = send_half_a_gradient});
+    play_in_halves((struct strategy_row){.run = await_half_a_gradient, .meets_at_any_time = true});
+}
+
+static fault learn_nothing(struct engine *e, struct lesson *lesson, size_t n)
+{
+    (void)e, (void)lesson, (void)n;
+    return FAIL(FAULT_ENGINE, "the engine is out of coal");
+}
+
+static void a_fault_in_a_lesson_ends_the_play(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_open(&c, agent_learn, "");
+    struct engine_ops ops = *c.run->engine->ops;
+    ops.learn = learn_nothing;
+    if (c.self == c.n - 1)
+        c.run->engine->ops = &ops;
+    fault f = crew_play(&c);
+    crew_close(&c);
+    assert_true(crew_is_fault(f, crew_leads() ? FAULT_ENGINE : FAULT_ELSEWHERE, crew_leads() ? "out of coal" : ""));
+    fault_drop(f);
+}
+
+/* ---- time ---- */
+
+static fault keep_all_waiting(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    double since = ops->now_s(a->link);
+    char byte = 0;
+    if (a->index == 0) {
+        TRY(ops->sleep(a->link, 0.05));
+        CHECK(ops->now_s(a->link) - since >= 0.05);
+    }
+    for (size_t i = 1; a->index == 0 && i < a->link->n_members; i++)
+        TRY(ops->send(a->link, i, 1, &byte, 1));
+    return a->index ? ops->recv(a->link, 0, 1, &byte, 1, NULL) : OK;
+}
+
+static void who_waited_for_whom_is_known_to_the_leader(void **state)
+{
+    struct crew c;
+    double waited[64] = {0}, for_first[64] = {0};
+    (void)state;
+    crew_open(&c, keep_all_waiting, "");
+    fault f = crew_play(&c);
+    const struct world *w = c.run->world;
+    for (size_t i = 0; !f && crew_leads() && i < c.n; i++) {
+        waited[i] = w->ops->counts(w, i).waiting_s;
+        for_first[i] = w->ops->waits(w)->pairs[i * c.n];
+    }
+    crew_close(&c);
+    must(f);
+    for (size_t i = 1; crew_leads() && i < c.n; i++) {
+        assert_true(waited[i] > 0.02); /* it may have begun later */
+        assert_true(for_first[i] == waited[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fault_of_one_rank_is_told_by_the_leader_and_named),
+        cmocka_unit_test(the_first_rank_that_differs_is_named),
+        cmocka_unit_test(numbers_and_texts_go_round),
+        cmocka_unit_test(notes_of_all_ranks_reach_whoever_leads),
+        cmocka_unit_test(a_fault_in_one_program_ends_the_play_for_all),
+        cmocka_unit_test(a_stop_asked_of_any_rank_stops_all_in_the_same_round),
+        cmocka_unit_test(a_stop_reaches_those_that_are_not_in_step),
+        cmocka_unit_test(the_leader_looks_when_all_are_at_the_end_of_the_round_that_is_due),
+        cmocka_unit_test(what_the_leader_writes_is_what_all_begin_with),
+        cmocka_unit_test(what_is_ready_of_a_gradient_travels_while_the_lesson_goes_on),
+        cmocka_unit_test(a_fault_in_a_lesson_ends_the_play),
+        cmocka_unit_test(who_waited_for_whom_is_known_to_the_leader),
+    };
+    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}
