@@ -164,9 +164,9 @@ struct mpi {
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
+    uint64_t *told, n_heads;            /* owned: heads sent to each member; heads that have come */
     size_t n_gone;
     double looked_s; /* for those that are gone */
-    uint64_t *told, n_heads; /* owned: heads sent to each member; heads that have come */
     uint64_t dissolved;
     char why_dissolved[128];
     uint64_t writes, writes_at_lesson; /* of my parameters */
@@ -351,6 +351,7 @@ void look_who_is_gone(struct mpi *w, double now);
 
 /* join.c */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+fault wait_together(MPI_Request *request, double patience_s); /* for a request that needs all ranks */
 /* Between these calls MPI is not ended when the process is. */
 void mpi_is_used(bool used);
 

@@ -138,7 +138,7 @@ static void host_name(char name[64])
 
 /* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet. After that MPI is of
  * no more use to this process. */
-static fault wait_together(MPI_Request *request, double patience_s)
+fault wait_together(MPI_Request *request, double patience_s)
 {
     double until = clock_now_s() + patience_s;
     int done = 0;

@@ -98,6 +98,17 @@ size_t mpi_replicas(const struct experiment *e)
     return strategy_row(e)->meets_at_any_time ? 2 : 1;
 }
 
+/* What this world sends is no other's. */
+static fault part_from_other_worlds(struct mpi *w)
+{
+    MPI_Request request;
+    MPI_Comm_idup(MPI_COMM_WORLD, &w->comm, &request);
+    fault f = wait_together(&request, w->stage->experiment->network.patience_s);
+    if (f)
+        w->comm = MPI_COMM_NULL;
+    return f;
+}
+
 static fault open_parts(struct mpi *w)
 {
     w->states = calloc(w->n, sizeof *w->states);
@@ -111,6 +122,7 @@ static fault open_parts(struct mpi *w)
     TRY(waits_open(&w->known, w->stage->n_agents, w->n));
     if (is_leader(w) && w->n <= MOST_IN_TABLE && !(w->rows_of_waits = calloc(w->n * w->n, sizeof(double))))
         return OUT_OF_MEMORY;
+    TRY(part_from_other_worlds(w));
     TRY(courier_open(w));
     TRY(mpi_meet(w));
     TRY(native_open(w));
@@ -132,13 +144,13 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
                       .engine = engine,
                       .watcher = watcher,
                       .n = seat->n_ranks,
+                      .comm = MPI_COMM_NULL,
                       .learners = MPI_COMM_NULL,
                       .pause_at = NEVER};
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
     w->began_s = clock_now_s();
     mpi_is_used(true);
-    MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
     agents[seat->rank].link = &w->link;
     fault f = open_parts(w);
     if (f) {
@@ -198,7 +210,7 @@ static void say_goodbye(struct mpi *w)
         }
         if (w->is_leaving)
             MPI_Test(&counting, &is_counted, MPI_STATUS_IGNORE);
-        done = is_counted && all_is_here(w, for_me);
+        done = w->n_gone ? may_leave(w) : is_counted && all_is_here(w, for_me);
         if (!done)
             sched_yield();
     }
@@ -222,7 +234,8 @@ void mpi_close(struct mpi *w)
     free(w->states);
     free(w->counts);
     if (!w->n_gone) { /* else MPI is never ended, since that waits for all */
-        MPI_Comm_free(&w->comm);
+        if (w->comm != MPI_COMM_NULL)
+            MPI_Comm_free(&w->comm);
         mpi_is_used(false);
     }
     free(w);

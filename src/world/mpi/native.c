@@ -5,8 +5,16 @@
 fault native_open(struct mpi *w)
 {
     int learns = w->link.self < w->stage->n_agents;
-    MPI_Comm_split(w->comm, learns ? 0 : MPI_UNDEFINED, (int)w->link.self, &w->learners);
-    return OK;
+    MPI_Request request;
+    if (w->stage->n_agents < w->n) {
+        MPI_Comm_split(w->comm, learns ? 0 : MPI_UNDEFINED, (int)w->link.self, &w->learners);
+        return OK;
+    }
+    MPI_Comm_idup(w->comm, &w->learners, &request);
+    fault f = wait_together(&request, w->stage->experiment->network.patience_s);
+    if (f)
+        w->learners = MPI_COMM_NULL;
+    return f;
 }
 
 void native_close(struct mpi *w)

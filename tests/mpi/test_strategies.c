@@ -1,0 +1,352 @@
+/* Every strategy in the world `mpi`: the synchronous ones learn the same bits as in the local world and send as much; the
+ * others keep their laws. A new strategy is a line in one of the lists below. */
+#include <jansson.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "mpi/crew.h"
+#include "veche.h"
+
+/* Agents where there are so many ranks, and `tree: 2` puts nodes between them and the server. */
+static const size_t agents_below_tree[8] = {0, 0, 1, 2, 0, 0, 3, 4};
+
+struct line {
+    const char *strategy; /* LIST stands for a number for each agent */
+    size_t helpers;       /* ranks that are not agents */
+    const size_t *agents; /* of so many ranks, where the helpers are not always as many */
+    size_t most_agents;   /* 0: any number */
+    const char *more;     /* of the experiment */
+};
+
+static const struct line in_step[] = {
+    {.strategy = "consensus"},
+    {.strategy = "{kind: consensus, order: combine-then-adapt, mix_momentum: true, mix_statistics: true}"},
+    {.strategy = "{kind: consensus, every: 3}"},
+    {.strategy = "{kind: consensus, learn_every: LIST, mix_every: LIST}"},
+    {.strategy = "gossip"},
+    {.strategy = "{kind: gossip, every: 2, pairs: 1, mix_momentum: true}"},
+    {.strategy = "allreduce"},
+    {.strategy = "{kind: allreduce, algorithm: all-to-all}"},
+    {.strategy = "{kind: allreduce, algorithm: star, bucket_kb: 1}"},
+    {.strategy = "{kind: allreduce, algorithm: tree}"},
+    {.strategy = "{kind: allreduce, algorithm: ring, bucket_kb: 0.5, mix_statistics: true}"},
+    {.strategy = "{kind: allreduce, algorithm: butterfly}"},
+    {.strategy = "{kind: allreduce, algorithm: halving-doubling, bucket_kb: 2}"},
+    {.strategy = "{kind: allreduce, algorithm: binary-blocks, bucket_kb: 3}"},
+    {.strategy = "ps", .helpers = 1},
+    {.strategy = "{kind: ps, servers: 2}", .helpers = 2},
+    {.strategy = "{kind: ps, push_every: 3, pull_every: 3}", .helpers = 1},
+    {.strategy = "{kind: ps, replicate_every: 2}", .helpers = 2},
+    {.strategy = "{kind: ps, tree: 2}", .agents = agents_below_tree},
+    {.strategy = "average"},
+    {.strategy = "{kind: average, tau: 3, momentum: 0.5, mix_statistics: true}"},
+    {.strategy = "{kind: average, tau: end}"},
+    {.strategy = "{kind: average, tau: 2, weights: data, algorithm: tree}", .more = "machines: {speed: {kind: lognormal, sigma: 0.5}}\n"},
+    {.strategy = "{kind: easgd, mode: sync, every: 2}", .helpers = 1},
+    {.strategy = "{kind: easgd, mode: sync, every: 3, mix_statistics: true}", .helpers = 1},
+    {.strategy = "{kind: admm, steps: 3}", .helpers = 1},
+    {.strategy = "{kind: admm, steps: 2, mix_statistics: true}", .helpers = 1},
+    {.strategy = "single", .most_agents = 1},
+};
+
+/* What else holds at the end of those that are not in step, or whose sums are the MPI's. */
+enum law {
+    NO_LAW,
+    ALL_ALIKE,    /* everyone has the same parameters */
+    BOUNDED = 2,  /* staleness, by 1: at most 3 (m - 1) */
+    ALIKE_AND_BOUNDED = ALL_ALIKE | BOUNDED
+};
+
+static const struct free_line {
+    struct line line;
+    enum law law;
+} at_will[] = {
+    {{.strategy = "adpsgd"}, NO_LAW},
+    {{.strategy = "{kind: adpsgd, every: 2, mix_statistics: true, mix_momentum: true}"}, NO_LAW},
+    {{.strategy = "{kind: ps, mode: async}", .helpers = 1}, ALL_ALIKE},
+    {{.strategy = "{kind: ps, mode: async, staleness_aware: true, servers: 2}", .helpers = 2}, ALL_ALIKE},
+    {{.strategy = "{kind: ps, mode: ssp, staleness: 1}", .helpers = 1}, ALIKE_AND_BOUNDED},
+    {{.strategy = "{kind: easgd, mode: async, every: 3}", .helpers = 1}, NO_LAW},
+    {{.strategy = "{kind: admm, mode: async, steps: 3}", .helpers = 1}, NO_LAW},
+    {{.strategy = "{kind: allreduce, algorithm: native}"}, ALL_ALIKE},
+    {{.strategy = "{kind: allreduce, algorithm: native, bucket_kb: 1, mix_statistics: true}"}, ALL_ALIKE},
+    {{.strategy = "{kind: allreduce, backups: 1}", .helpers = 1}, NO_LAW},
+};
+
+enum { N_IN_STEP = sizeof in_step / sizeof *in_step, N_AT_WILL = sizeof at_will / sizeof *at_will };
+
+static bool is_of(const char *strategy, const char *name)
+{
+    const char *at = strstr(strategy, name);
+    char next = at ? at[strlen(name)] : 'x', last = at && at != strategy ? at[-1] : ' ';
+    return at && last == ' ' && (next == '\0' || next == ',' || next == '}');
+}
+
+static void every_strategy_has_a_line(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < strategy_kinds.n; k++) {
+        const char *name = kinds_at(&strategy_kinds, k)->name;
+        bool found = false;
+        for (size_t i = 0; i < N_IN_STEP; i++)
+            found |= is_of(in_step[i].strategy, name);
+        for (size_t i = 0; i < N_AT_WILL; i++)
+            found |= is_of(at_will[i].line.strategy, name);
+        if (!found)
+            fail_msg("the strategy '%s' has no line here", name);
+    }
+}
+
+/* ---- experiments ---- */
+
+/* 0: none, there are too few ranks. */
+static size_t agents_of(const struct line *l)
+{
+    size_t n = crew_seat()->n_ranks;
+    if (l->agents)
+        return n < 8 ? l->agents[n] : 0;
+    return n <= l->helpers || (l->most_agents && n > l->most_agents) ? 0 : n - l->helpers;
+}
+
+/* The strategy with lists of 1, 2, 3, 1, 2, 3 ... in the place of LIST; the caller frees. */
+static char *strategy_of(const struct line *l, size_t agents)
+{
+    char list[64] = "[1", *text = strdup(l->strategy), *at;
+    for (size_t i = 1; i < agents; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), ", %zu", 1 + i % 3);
+    strcat(list, "]");
+    while (text && (at = strstr(text, "LIST"))) {
+        char *longer = text_of("%.*s%s%s", (int)(at - text), text, list, at + strlen("LIST"));
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+enum { SAMPLES = 168, BATCH = 2, EPOCHS = 2 };
+
+static char *experiment_of(const struct line *l, size_t agents, const char *world)
+{
+    char graph[64] = "", *strategy = strategy_of(l, agents);
+    if (agents > 1)
+        snprintf(graph, sizeof graph, "topology: \"%s:%zu\"\n", agents > 2 ? "cycle" : "path", agents);
+    char *text = text_of("name: test\n"
+                         "data: {set: {kind: blobs, classes: 3, features: 8, samples: %d, test_samples: 30}, batch: %d, "
+                         "split: %s}\n"
+                         "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+                         "optim: {kind: adam, lr: 0.01, schedule: {warmup_epochs: 0.5}}\n"
+                         "engine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
+                         "train: {epochs: %d, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
+                         "world: %s\nagents: %zu\nstrategy: %s\n%s%s",
+                         SAMPLES, BATCH, l->more ? "{kind: proportional}" : "shuffle", EPOCHS, world, agents, strategy, graph,
+                         l->more ? l->more : "");
+    free(strategy);
+    return text;
+}
+
+static fault train(const char *text, const char *folder, char **summary)
+{
+    veche_experiment *e;
+    veche_run *r;
+    veche_options options = {.folder = folder};
+    *summary = NULL;
+    TRY(veche_parse(text, "test", &e));
+    fault f = veche_start(e, &options, &r);
+    veche_experiment_free(e);
+    TRY(f);
+    f = veche_go(r);
+    if (!f && veche_run_leads(r))
+        f = veche_summary(r, summary);
+    veche_close(r);
+    return f;
+}
+
+/* The summary of a run in this world, at the leader; NULL elsewhere. */
+static json_t *summary_in(const char *world, const struct line *l, size_t agents, const char *folder)
+{
+    char *text = experiment_of(l, agents, world), *summary;
+    fault f = train(text, folder, &summary);
+    free(text);
+    if (f)
+        fail_msg("%s, world %s: %s", l->strategy, world, fault_text(f));
+    json_t *object = summary ? json_loads(summary, 0, NULL) : NULL;
+    free(summary);
+    return object;
+}
+
+static char folder[] = "/tmp/veche-XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return crew_leads() && !mkdtemp(folder);
+}
+
+static int remove_folder(void **state)
+{
+    char *command = text_of("rm -rf %s", folder);
+    int failed = crew_leads() && system(command) != 0;
+    (void)state;
+    free(command);
+    return failed;
+}
+
+/* ---- in step ---- */
+
+static void compare(const char *strategy, const json_t *here, const json_t *there)
+{
+    static const char *const keys[] = {"rounds",  "samples",  "agents",  "bytes",         "messages",
+                                       "dropped", "accuracy", "averaged_accuracy", "loss", "params_sha256"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *a = json_object_get(here, keys[i]), *b = json_object_get(there, keys[i]);
+        if (!json_equal(a, b)) {
+            char *one = json_dumps(a, JSON_ENCODE_ANY), *other = json_dumps(b, JSON_ENCODE_ANY);
+            fail_msg("%s: %s is %s in the local world and %s in the world mpi", strategy, keys[i], one, other);
+        }
+    }
+}
+
+static void strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_world(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_IN_STEP; i++) {
+        size_t agents = agents_of(&in_step[i]);
+        if (!agents)
+            continue;
+        json_t *there = summary_in("mpi", &in_step[i], agents, folder);
+        if (!crew_leads())
+            continue;
+        json_t *here = summary_in("local", &in_step[i], agents, folder);
+        compare(in_step[i].strategy, here, there);
+        json_decref(here);
+        json_decref(there);
+    }
+}
+
+static void a_strategy_for_one_agent_is_refused_where_there_are_several_ranks(void **state)
+{
+    char *text, *summary;
+    (void)state;
+    crew_needs(2);
+    text = experiment_of(&(struct line){.strategy = "single"}, 1, "mpi");
+    fault f = train(text, folder, &summary);
+    free(text);
+    assert_true(crew_is_fault(f, crew_leads() ? FAULT_EXPERIMENT : FAULT_ELSEWHERE, "'single' is for 1 agent"));
+    fault_drop(f);
+}
+
+/* ---- at will ---- */
+
+static double number(const json_t *object, const char *key, const char *part)
+{
+    const json_t *value = json_object_get(object, key);
+    value = part ? json_object_get(value, part) : value;
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void judge(const struct free_line *l, size_t agents, const json_t *s)
+{
+    const char *strategy = l->line.strategy;
+    size_t share = (SAMPLES + agents - 1) / agents, rounds = (EPOCHS * share + BATCH - 1) / BATCH;
+    if (number(s, "rounds", NULL) != (double)rounds)
+        fail_msg("%s: %g rounds instead of %zu", strategy, number(s, "rounds", NULL), rounds);
+    if (!isfinite(number(s, "loss", "max")) || !(number(s, "accuracy", "min") > 80)) /* 33 by chance */
+        fail_msg("%s: loss %g, accuracy only %g", strategy, number(s, "loss", "max"), number(s, "accuracy", "min"));
+    if (l->law & ALL_ALIKE && number(s, "disagreement", "linf") != 0)
+        fail_msg("%s: agents are %g apart at the end", strategy, number(s, "disagreement", "linf"));
+    if (l->law & BOUNDED && !(number(s, "staleness_max", NULL) <= 3 * (double)(agents - 1)))
+        fail_msg("%s: a staleness of %g among %zu agents", strategy, number(s, "staleness_max", NULL), agents);
+}
+
+static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_laws(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_AT_WILL; i++) {
+        size_t agents = agents_of(&at_will[i].line);
+        if (!agents || (agents == 1 && strstr(at_will[i].line.strategy, "backups")))
+            continue;
+        json_t *s = summary_in("mpi", &at_will[i].line, agents, folder);
+        if (s)
+            judge(&at_will[i], agents, s);
+        json_decref(s);
+    }
+}
+
+/* Lessons and steps that change nothing. */
+static fault idle_lesson(struct link *l, uint64_t lesson)
+{
+    (void)l, (void)lesson;
+    return OK;
+}
+
+static fault idle_wait(struct link *l, size_t first)
+{
+    (void)first;
+    return l->ops->sleep(l, 1e-4 * (double)(l->self % 2));
+}
+
+static fault idle_step(struct link *l, size_t first, size_t end, double lr, uint64_t t)
+{
+    (void)l, (void)first, (void)end, (void)lr, (void)t;
+    return OK;
+}
+
+/* The sums over all agents, and how far they are apart. */
+static fault add_up(struct crew *c, double *sums, double *apart)
+{
+    float *row = calloc(c->size, sizeof *row), *first = calloc(c->size, sizeof *first);
+    fault f = row && first ? OK : OUT_OF_MEMORY;
+    for (size_t i = 0; !f && i < c->n; i++) {
+        f = c->run->world->ops->read(c->run->world, ROW_PARAMS, i, i ? row : first);
+        for (size_t j = 0; !f && j < c->size; j++) {
+            sums[j] += i ? row[j] : first[j];
+            *apart = fmax(*apart, i ? fabs((double)row[j] - first[j]) : 0);
+        }
+    }
+    free(row);
+    free(first);
+    return f;
+}
+
+static void adpsgd_keeps_the_mean_when_nobody_learns(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_needs(2);
+    char *more = text_of("strategy: adpsgd\ntopology: \"complete:%zu\"\n", crew_seat()->n_ranks);
+    crew_open(&c, NULL, more);
+    free(more);
+    c.run->stage.rounds = 30;
+    c.ops.learn = idle_lesson;
+    c.ops.await = idle_wait;
+    c.ops.update = idle_step;
+    float *row = row_of(c.world, ROW_PARAMS);
+    for (size_t j = 0; j < c.size; j++)
+        row[j] = (float)((j * 7 + c.self * 13) % 17) - 8;
+    size_t size = c.size;
+    double *before_it = calloc(2 * size, sizeof *before_it), *after_it = before_it + size, apart[2] = {0}, moved = 0;
+    fault f = crew_leads() ? add_up(&c, before_it, &apart[0]) : OK;
+    if (!f)
+        f = crew_play(&c);
+    if (!f && crew_leads())
+        f = add_up(&c, after_it, &apart[1]);
+    crew_close(&c);
+    for (size_t j = 0; j < size; j++)
+        moved = fmax(moved, fabs(after_it[j] - before_it[j]));
+    free(before_it);
+    must(f);
+    assert_true(moved < 1e-3);
+    assert_true(!crew_leads() || apart[1] < 0.1 * apart[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_strategy_has_a_line),
+        cmocka_unit_test(strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_world),
+        cmocka_unit_test(a_strategy_for_one_agent_is_refused_where_there_are_several_ranks),
+        cmocka_unit_test(strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_laws),
+        cmocka_unit_test(adpsgd_keeps_the_mean_when_nobody_learns),
+    };
+    return crew_join() ? cmocka_run_group_tests(tests, make_folder, remove_folder) : 1;
+}
