@@ -9,7 +9,7 @@
  *   pause.c     all stand still, so that the leader may look
  *   look.c      the leader's looks, and how the others serve them
  *   gone.c      a member whose process is gone
- *   native.c    the MPI's own collectives
+ *   native.c    the MPI's own sums; near.c: its exchange between neighbours
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
  * Nothing is delivered but from `progress`, which only those who wait call: between two waits nothing changes under an
@@ -135,6 +135,15 @@ struct lessons { /* the thread that computes */
     struct pick *picks; /* owned */
 };
 
+struct near { /* my neighbours in the topology, once they were asked for */
+    bool is_known;
+    MPI_Comm comm;      /* of those that learn, as a graph */
+    struct arena arena; /* owned: all below, of n */
+    int n, *whom, *counts;
+    MPI_Aint *from, *to;
+    MPI_Datatype *types;
+};
+
 struct mpi {
     struct world world; /* first */
     struct link link;   /* of this rank's agent; its world is found by its place */
@@ -145,7 +154,8 @@ struct mpi {
     struct engine *engine;
     struct watcher watcher;
     size_t n;
-    MPI_Comm comm, learners;
+    MPI_Comm comm, learners; /* of all; of agents that learn */
+    struct near near;
     struct slot {
         MPI_Request request;
         unsigned char bytes[SLOT_BYTES];
@@ -344,6 +354,11 @@ extern const struct link_ops mpi_link;
 fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
+fault wait_for_all(struct mpi *w, MPI_Request *request); /* of a collective */
+
+/* near.c */
+void near_close(struct mpi *w);
+fault mpi_gather_near(struct link *l, struct span span, struct parcel *out);
 
 /* gone.c */
 void member_is_gone(struct mpi *w, size_t member);

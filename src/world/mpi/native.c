@@ -19,16 +19,22 @@ fault native_open(struct mpi *w)
 
 void native_close(struct mpi *w)
 {
+    near_close(w);
     if (w->learners != MPI_COMM_NULL)
         MPI_Comm_free(&w->learners);
 }
 
-static bool is_summed(const struct mpi *w, const void *ctx)
+static bool is_over(const struct mpi *w, const void *ctx)
 {
-    int done;
+    int over;
     (void)w;
-    MPI_Test(*(MPI_Request *const *)ctx, &done, MPI_STATUS_IGNORE);
-    return done;
+    MPI_Test(*(MPI_Request *const *)ctx, &over, MPI_STATUS_IGNORE);
+    return over;
+}
+
+fault wait_for_all(struct mpi *w, MPI_Request *request)
+{
+    return wait_for_members(w, is_over, &request);
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -44,10 +50,10 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
     double since = world_now_s(w);
     fault f = before_writing(w, row, first, end);
     for (size_t at = first; !f && at < end; at = smaller(at + piece, end)) {
-        MPI_Request request, *its = &request;
+        MPI_Request request;
         MPI_Iallreduce(MPI_IN_PLACE, row_of(w, row) + at, (int)smaller(piece, end - at), MPI_FLOAT, MPI_SUM, w->learners,
                        &request);
-        f = wait_for_members(w, is_summed, &its);
+        f = wait_for_all(w, &request);
         l->counts.messages++;
         l->counts.bytes += smaller(piece, end - at) * sizeof(float);
     }

@@ -226,6 +226,7 @@ const struct link_ops mpi_link = {
     .take_round = mpi_take_round,
     .end_round = mpi_end_round,
     .sum = mpi_sum,
+    .gather_near = mpi_gather_near,
     .has_mail = mpi_has_mail,
     .forget = mpi_forget,
     .dissolve = mpi_dissolve,
