@@ -84,12 +84,13 @@ static void drop_questions_of(struct mpi *w, size_t member)
  * be saved: the run goes on from what all of them had come to. */
 static bool others_live(void)
 {
-#ifdef VECHE_HAS_ULFM
-    return true;
-#else
-    const char *recovers = getenv("OMPI_MCA_orte_enable_recovery");
-    return recovers && strcmp(recovers, "1") == 0;
-#endif
+    static const char *const names[] = {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"}; /* the second: ULFM */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && (strcmp(text, "1") == 0 || strcmp(text, "true") == 0))
+            return true;
+    }
+    return false;
 }
 
 void member_is_gone(struct mpi *w, size_t member)
