@@ -59,18 +59,19 @@ enum law {
 
 static const struct free_line {
     struct line line;
+    size_t least; /* agents */
     enum law law;
 } at_will[] = {
-    {{.strategy = "adpsgd"}, NO_LAW},
-    {{.strategy = "{kind: adpsgd, every: 2, mix_statistics: true, mix_momentum: true}"}, NO_LAW},
-    {{.strategy = "{kind: ps, mode: async}", .helpers = 1}, ALL_ALIKE},
-    {{.strategy = "{kind: ps, mode: async, staleness_aware: true, servers: 2}", .helpers = 2}, ALL_ALIKE},
-    {{.strategy = "{kind: ps, mode: ssp, staleness: 1}", .helpers = 1}, ALIKE_AND_BOUNDED},
-    {{.strategy = "{kind: easgd, mode: async, every: 3}", .helpers = 1}, NO_LAW},
-    {{.strategy = "{kind: admm, mode: async, steps: 3}", .helpers = 1}, NO_LAW},
-    {{.strategy = "{kind: allreduce, algorithm: native}"}, ALL_ALIKE},
-    {{.strategy = "{kind: allreduce, algorithm: native, bucket_kb: 1, mix_statistics: true}"}, ALL_ALIKE},
-    {{.strategy = "{kind: allreduce, backups: 1}", .helpers = 1}, NO_LAW},
+    {{.strategy = "adpsgd"}, 1, NO_LAW},
+    {{.strategy = "{kind: adpsgd, every: 2, mix_statistics: true, mix_momentum: true}"}, 1, NO_LAW},
+    {{.strategy = "{kind: ps, mode: async}", .helpers = 1}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: ps, mode: async, staleness_aware: true, servers: 2}", .helpers = 2}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: ps, mode: ssp, staleness: 1}", .helpers = 1}, 1, ALIKE_AND_BOUNDED},
+    {{.strategy = "{kind: easgd, mode: async, every: 3}", .helpers = 1}, 1, NO_LAW},
+    {{.strategy = "{kind: admm, mode: async, steps: 3}", .helpers = 1}, 1, NO_LAW},
+    {{.strategy = "{kind: allreduce, algorithm: native}"}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: allreduce, algorithm: native, bucket_kb: 1, mix_statistics: true}"}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: allreduce, backups: 1}", .helpers = 1}, 2, NO_LAW},
 };
 
 enum { N_IN_STEP = sizeof in_step / sizeof *in_step, N_AT_WILL = sizeof at_will / sizeof *at_will };
@@ -95,6 +96,31 @@ static void every_strategy_has_a_line(void **state)
         if (!found)
             fail_msg("the strategy '%s' has no line here", name);
     }
+}
+
+/* ---- complaints ---- */
+
+/* Ranks stay in step whatever one of them finds: what is wrong is gathered, and told when all lines are through. */
+static char complaints[1 << 14];
+
+static void complain(const char *format, ...)
+{
+    size_t n = strlen(complaints);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(complaints + n, sizeof complaints - n, format, arguments);
+    va_end(arguments);
+    n = strlen(complaints);
+    snprintf(complaints + n, sizeof complaints - n, "\n");
+}
+
+static void tell_complaints(void)
+{
+    char *text = text_of("%s", complaints);
+    complaints[0] = 0;
+    if (text[0])
+        fail_msg("with %zu ranks\n%s", crew_seat()->n_ranks, text);
+    free(text);
 }
 
 /* ---- experiments ---- */
@@ -168,17 +194,20 @@ static json_t *summary_in(const char *world, const struct line *l, size_t agents
     fault f = train(text, folder, &summary);
     free(text);
     if (f)
-        fail_msg("%s, world %s: %s", l->strategy, world, fault_text(f));
+        complain("%s, world %s: %s", l->strategy, world, fault_text(f));
+    fault_drop(f);
     json_t *object = summary ? json_loads(summary, 0, NULL) : NULL;
     free(summary);
     return object;
 }
 
-static char folder[] = "/tmp/veche-XXXXXX";
+static char folder[32];
 
+/* In memory where that is possible: what is written is of no interest here, and disks are slow. */
 static int make_folder(void **state)
 {
     (void)state;
+    snprintf(folder, sizeof folder, "%s/veche-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     return crew_leads() && !mkdtemp(folder);
 }
 
@@ -195,14 +224,16 @@ static int remove_folder(void **state)
 
 static void compare(const char *strategy, const json_t *here, const json_t *there)
 {
-    static const char *const keys[] = {"rounds",  "samples",  "agents",  "bytes",         "messages",
-                                       "dropped", "accuracy", "averaged_accuracy", "loss", "params_sha256"};
+    static const char *const keys[] = {"rounds",  "samples",  "agents",            "bytes", "messages",
+                                       "dropped", "accuracy", "averaged_accuracy", "loss",  "params_sha256"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *a = json_object_get(here, keys[i]), *b = json_object_get(there, keys[i]);
-        if (!json_equal(a, b)) {
-            char *one = json_dumps(a, JSON_ENCODE_ANY), *other = json_dumps(b, JSON_ENCODE_ANY);
-            fail_msg("%s: %s is %s in the local world and %s in the world mpi", strategy, keys[i], one, other);
-        }
+        if (json_equal(a, b))
+            continue;
+        char *one = json_dumps(a, JSON_ENCODE_ANY), *other = json_dumps(b, JSON_ENCODE_ANY);
+        complain("%s: %s is %s in the local world and %s in the world mpi", strategy, keys[i], one, other);
+        free(one);
+        free(other);
     }
 }
 
@@ -211,16 +242,14 @@ static void strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_wo
     (void)state;
     for (size_t i = 0; i < N_IN_STEP; i++) {
         size_t agents = agents_of(&in_step[i]);
-        if (!agents)
-            continue;
-        json_t *there = summary_in("mpi", &in_step[i], agents, folder);
-        if (!crew_leads())
-            continue;
-        json_t *here = summary_in("local", &in_step[i], agents, folder);
-        compare(in_step[i].strategy, here, there);
+        json_t *there = agents ? summary_in("mpi", &in_step[i], agents, folder) : NULL;
+        json_t *here = there ? summary_in("local", &in_step[i], agents, folder) : NULL;
+        if (here)
+            compare(in_step[i].strategy, here, there);
         json_decref(here);
         json_decref(there);
     }
+    tell_complaints();
 }
 
 static void a_strategy_for_one_agent_is_refused_where_there_are_several_ranks(void **state)
@@ -249,13 +278,13 @@ static void judge(const struct free_line *l, size_t agents, const json_t *s)
     const char *strategy = l->line.strategy;
     size_t share = (SAMPLES + agents - 1) / agents, rounds = (EPOCHS * share + BATCH - 1) / BATCH;
     if (number(s, "rounds", NULL) != (double)rounds)
-        fail_msg("%s: %g rounds instead of %zu", strategy, number(s, "rounds", NULL), rounds);
+        complain("%s: %g rounds instead of %zu", strategy, number(s, "rounds", NULL), rounds);
     if (!isfinite(number(s, "loss", "max")) || !(number(s, "accuracy", "min") > 80)) /* 33 by chance */
-        fail_msg("%s: loss %g, accuracy only %g", strategy, number(s, "loss", "max"), number(s, "accuracy", "min"));
-    if (l->law & ALL_ALIKE && number(s, "disagreement", "linf") != 0)
-        fail_msg("%s: agents are %g apart at the end", strategy, number(s, "disagreement", "linf"));
+        complain("%s: loss %g, accuracy only %g", strategy, number(s, "loss", "max"), number(s, "accuracy", "min"));
+    if (l->law & ALL_ALIKE && !(number(s, "disagreement", "linf") < 1e-6)) /* from their mean, which is rounded */
+        complain("%s: agents are %g apart at the end", strategy, number(s, "disagreement", "linf"));
     if (l->law & BOUNDED && !(number(s, "staleness_max", NULL) <= 3 * (double)(agents - 1)))
-        fail_msg("%s: a staleness of %g among %zu agents", strategy, number(s, "staleness_max", NULL), agents);
+        complain("%s: a staleness of %g among %zu agents", strategy, number(s, "staleness_max", NULL), agents);
 }
 
 static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_laws(void **state)
@@ -263,13 +292,14 @@ static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_l
     (void)state;
     for (size_t i = 0; i < N_AT_WILL; i++) {
         size_t agents = agents_of(&at_will[i].line);
-        if (!agents || (agents == 1 && strstr(at_will[i].line.strategy, "backups")))
+        if (agents < at_will[i].least)
             continue;
         json_t *s = summary_in("mpi", &at_will[i].line, agents, folder);
         if (s)
             judge(&at_will[i], agents, s);
         json_decref(s);
     }
+    tell_complaints();
 }
 
 /* Lessons and steps that change nothing. */
