@@ -561,10 +561,8 @@ enum { POLLS_BEFORE_NAP = 2000 };
 /* Polls for a while, then more and more seldom; where ranks outnumber cores every poll gives the core away. */
 static void rest(struct mpi *w, unsigned *n_polls)
 {
-    if (w->lessons.is_running) {
-        rest_beside_job(w);
+    if (w->lessons.is_running && rest_beside_job(w))
         return;
-    }
     if (++*n_polls > POLLS_BEFORE_NAP)
         nanosleep(&(struct timespec){0, 50000}, NULL);
     else if (w->seat.oversubscribed || *n_polls > POLLS_BEFORE_NAP / 2)

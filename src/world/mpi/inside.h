@@ -279,8 +279,8 @@ void exam_begin(struct mpi *w, const struct exam *exam);
 bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
-/* Sleeps for a moment, or until something was computed. */
-void rest_beside_job(struct mpi *w);
+/* Sleeps for a moment, or until something was computed; false: nothing is being computed, and it did not. */
+bool rest_beside_job(struct mpi *w);
 
 /* ask.c */
 bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
