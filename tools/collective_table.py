@@ -52,18 +52,22 @@ def measured_table(name, latency_ms, bandwidth_mbps):
 
 def fastest_along(agents):
     """Lists (fastest algorithm, from which product n beta / alpha on), by halving the steps between grid points."""
-    def fastest(ratio):  # alpha is 1 ms, a float takes 32 ns at 1000 Mbit/s
-        return bench(agents, max(1, round(ratio * 1e-3 / 32e-9)), 1, 1000)["fastest"]
+    def fastest(ratio, before=None):  # alpha is 1 ms, a float takes 32 ns at 1000 Mbit/s
+        rows = bench(agents, max(1, round(ratio * 1e-3 / 32e-9)), 1, 1000)["algorithms"]
+        seconds = {row["algorithm"]: row["seconds"] for row in rows}
+        best = min(seconds, key=seconds.get)
+        return before if before and seconds[before] <= 1.001 * seconds[best] else best  # rounding decides nothing
 
     steps = [10 ** (e / 8) for e in range(-28, 33)]
     found = [(fastest(steps[0]), 0)]
     for low, high in zip(steps, steps[1:]):
-        if fastest(high) == found[-1][0]:
+        before = found[-1][0]
+        name = fastest(high, before)
+        if name == before:
             continue
-        name = fastest(high)
         for _ in range(6):
             middle = (low * high) ** 0.5
-            low, high = (low, middle) if fastest(middle) == name else (middle, high)
+            low, high = (low, middle) if fastest(middle, before) == name else (middle, high)
         found.append((name, high))
     return found
 

@@ -84,6 +84,15 @@ static int print_end(const veche_comparison *c, bool json)
 }
 
 /* Trains a comparison that is open, and closes it. */
+static int refuse_crowd(void)
+{
+    if (veche_processes() < 2)
+        return 0;
+    fprintf(stderr, "veche: %zu processes were started, but a comparison is one process; run each method with world=mpi\n",
+            veche_processes());
+    return 1;
+}
+
 static int go(veche_comparison *c, struct progress *progress, bool json, struct watchman *watchman)
 {
     fprintf(stderr, "comparison: %s\n", veche_compare_folder(c));
@@ -126,6 +135,8 @@ int cli_compare(int argc, char **argv)
     progress_init(&progress);
     watchman_init(&watchman);
     if (!failed)
+        failed = refuse_crowd();
+    if (!failed)
         failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
     veche_options o = {.watch = progress_watch, .ctx = &progress};
     if (!failed)
@@ -144,7 +155,7 @@ int cli_resume_comparison(const char *folder, bool json)
     progress_init(&progress);
     watchman_init(&watchman);
     veche_options o = {.watch = progress_watch, .ctx = &progress};
-    if (cli_fault(veche_compare_resume(folder, &o, &c)))
+    if (refuse_crowd() || cli_fault(veche_compare_resume(folder, &o, &c)))
         return 1;
     return go(c, &progress, json, &watchman);
 }

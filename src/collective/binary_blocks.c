@@ -27,8 +27,8 @@
  *   E_k = G_k + ek alpha + (n - s_k) beta                  with s_b = 0
  *
  * and the sum takes the largest E_k; with two neighbouring blocks (12 = 8 + 4) that is
- * 2 e0 alpha + (2 n + s_1 - s_0) beta. The formula is exact but for a block of 16 or more in the middle that
- * is at least eight times as large as the next (49 to 51 members): its members then hold cards of each other.
+ * 2 e0 alpha + (2 n + s_1 - s_0) beta. This holds but for a block in the middle that is at least eight times
+ * as large as the next (25 = 16 + 8 + 1), whose members, taking turns, hold cards of each other.
  *
  * Every share is complete at one member of the largest block, which tells all: the same bits everywhere.
  */

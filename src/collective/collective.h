@@ -18,7 +18,8 @@
 
 #include "collective/group.h"
 
-/* Of one sum. Its seconds are those until the last member is done where all begin together. */
+/* Of one sum. Its seconds are those until the last member is done where all begin together, lower ranks
+ * first. */
 struct cost {
     double messages, floats; /* that the busiest member sends */
     const struct collective *by;

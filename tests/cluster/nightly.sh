@@ -70,9 +70,12 @@ ranks_in() { # FOLDER: lines of process id and rank
     done
 }
 
-is_named() { # RANK PROCESS OUTPUT: the launcher or another rank says who died
-    grep -Eqi "rank $1\b.*(signal 9|killed|died|gone|ended|lost)" "$3" ||
-        { grep -q "PID $2 RUNNING AT" "$3" && grep -Eq "rank $1\b.*\b$2\b" "$3"; }
+# The launcher or another rank says who died. MPICH's mpirun names host and process only; which rank that is stands in the run's
+# first lines, once the ranks have met.
+is_named() { # RANK PROCESS
+    grep -Eqi "rank $1\b.*(signal 9|killed|died|gone|silent)" "$folder.err" && return
+    grep -q "PID $2 RUNNING AT $(hostname)" "$folder.json" "$folder.err" || return 1
+    grep -q "rank $1 is process $2\b" "$folder.err" || ! grep -q ' is process ' "$folder.err"
 }
 
 complain() {
@@ -99,7 +102,7 @@ kill_one() { # KIND STRATEGY RANK SECONDS: starts a job and kills a rank of it; 
     ended_s=$(since "$at")
     wait $launcher && [[ ! -s $folder.json ]] && complain 'the launcher says that all is well'
     exceeds "$ended_s" $limit_s && complain "it took $ended_s s to end"
-    is_named "$3" "$process" "$folder.err" || complain "nobody names rank $3 (process $process)"
+    is_named "$3" "$process" || complain "nobody names rank $3 (process $process)"
 }
 
 go_on() { # KIND STRATEGY: from the last checkpoint; prints where from

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# A rank is killed and the launcher lets the others live: they go on without it, and the run can be gone on with by all.
+source "$(dirname "$0")/../support/check.sh" "$1"
+launcher=$(awk '$1 == "openmpi" { print $2 }' "$build/mpi.list" 2>/dev/null)
+program=$(awk '$1 == "openmpi" { print $3 }' "$build/mpi.list" 2>/dev/null)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=0}
+if [[ -z $launcher ]] || ! "$launcher" --enable-recovery -n 1 true >/dev/null 2>&1; then
+    echo 'SKIPPED: no mpirun here that leaves the others alive when a rank is gone'
+    exit 77
+fi
+cd "$work"
+
+cat >exp.yaml <<'Y'
+name: exp
+data:  { set: { kind: blobs, classes: 3, features: 8, samples: 400, test_samples: 100 }, batch: 4 }
+model: [{ linear: { out: 12 } }, batchnorm, relu, { linear: { out: 3 } }]
+optim: { kind: sgd, lr: 0.02, momentum: 0.5 }
+engine: { kind: ref, threads: 1 }
+world: mpi
+topology: cycle:4
+network: { patience_s: 20 }
+train: { epochs: 50, seed: 3, evaluate_every: 10 epochs, checkpoint_every: 100 rounds }
+Y
+
+# survives NAME RANKS STRATEGY: rank 2 is killed after the second checkpoint.
+survives() {
+    timeout 120 "$launcher" --enable-recovery -n "$2" "$program" run exp.yaml name="$1" "strategy=$3" --json >out.txt 2>err.txt &
+    local job=$! process=
+    for _ in $(seq 3000); do
+        process=$(sed -n 's/.*rank 2 is process \([0-9]*\).*/\1/p' err.txt)
+        [[ -n $process && $(ls "runs/$1"/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]] && break
+        sleep 0.01
+    done
+    kill -9 "$process"
+    wait $job
+    code=$? out=$(cat out.txt) err=$(cat err.txt)
+    holds "$1: the run comes to its end" test "$code" -eq 0
+    holds "$1: whoever is gone is named" grep -Eq 'agent 2 \(rank 2 on .*\) is gone' err.txt
+    holds "$1: the others have learnt" python3 - <<'P'
+import json
+end = json.load(open("out.txt"))
+assert end["accuracy"]["max"] > 90, end["accuracy"]
+P
+    succeeds "$1: all ranks go on with what was saved" "$launcher" -n "$2" "$program" resume "runs/$1" --json
+}
+
+survives allreduce 4 '{kind: allreduce, bucket_kb: 0.2}'
+survives consensus 4 consensus
+survives ps 5 ps
+survives easgd 5 '{kind: easgd, mode: sync}'
+survives average 4 average
+done_checking
