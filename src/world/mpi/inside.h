@@ -165,6 +165,7 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
+    bool asks_again;        /* a peer to average, in a moment */
     bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
     size_t asked_whom;
     row_set asked_for;
