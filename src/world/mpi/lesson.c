@@ -102,7 +102,7 @@ bool job_is_over(struct mpi *w)
 /* While the engine computes the main thread looks round so often. */
 enum { NAP_NS = 200000 };
 
-void rest_beside_job(struct mpi *w)
+bool rest_beside_job(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     struct timespec until;
@@ -113,9 +113,11 @@ void rest_beside_job(struct mpi *w)
         until.tv_sec++;
     }
     pthread_mutex_lock(&l->lock);
-    if (!l->is_answered)
+    bool goes_on = l->is_running && !l->is_answered;
+    if (goes_on)
         pthread_cond_timedwait(&l->changed, &l->lock, &until);
     pthread_mutex_unlock(&l->lock);
+    return goes_on;
 }
 
 fault lessons_open(struct mpi *w)
