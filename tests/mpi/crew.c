@@ -72,11 +72,12 @@ static struct experiment *parse(const char *more)
 {
     struct registry registry = registry_of_everything();
     struct experiment *e = NULL;
-    char *text = text_of("data: {set: {kind: blobs, classes: 3, features: 16, samples: 210, test_samples: 10}, batch: 2}\n"
-                         "model: [{linear: {out: 1400}}, batchnorm, relu, {linear: {out: 3}}]\n"
-                         "optim: {kind: adam, lr: 0.001}\nengine: {kind: ref, threads: 1}\nworld: mpi\nagents: %zu\n"
-                         "train: {epochs: 1, seed: 1, evaluate_every: never, checkpoint_every: never}\n%s%s",
-                         seat.n_ranks, more, strstr(more, "network:") ? "" : "network: {patience_s: 20}\n");
+    char *text = text_of(
+        "data: {set: {kind: blobs, classes: 3, features: 16, samples: 210, test_samples: 10}, batch: 2}\n"
+        "model: [{linear: {out: 1400}}, batchnorm, relu, {linear: {out: 3}}]\n"
+        "optim: {kind: adam, lr: 0.001}\nengine: {kind: ref, threads: 1}\nworld: mpi\nagents: %zu\n"
+        "train: {epochs: 1, seed: 1, evaluate_every: never, checkpoint_every: never}\n%s%s",
+        seat.n_ranks, more, strstr(more, "network:") ? "" : "network: {patience_s: 20}\n");
     fault f = experiment_parse(text, strlen(text), "crew", NULL, 0, &registry, &e);
     free(text);
     must(f);
@@ -87,7 +88,8 @@ static void open_crew(struct crew *c, struct experiment *e)
 {
     must(session_open(e, &seat, NULL, &c->run));
     c->world = (struct mpi *)c->run->world;
-    c->watcher = (struct watcher){.ctx = c, .moment = moment, .note = note, .has_to_stop = has_to_stop, .stop = stop};
+    c->watcher =
+        (struct watcher){.ctx = c, .moment = moment, .note = note, .has_to_stop = has_to_stop, .stop = stop};
     c->self = seat.rank;
     c->n = seat.n_ranks;
     c->size = c->run->graph->size;
@@ -162,7 +164,8 @@ bool crew_row_is(struct agent *a, enum row row, float value)
     return all_are(crew_row(a, row), a->link->ops->row_floats(a->link, row), value);
 }
 
-bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_t first, size_t end, float value)
+bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_t first, size_t end,
+                    float value)
 {
     struct term term = {1, row, p};
     enum row into = row == ROW_STATS ? ROW_STATS : ROW_GRADS; /* any that is as long */

@@ -1,4 +1,5 @@
-/* crew.h - a crew of ranks for tests: an experiment as text, opened by all ranks together, played without a folder.
+/* crew.h - a crew of ranks for tests: an experiment as text, opened by all ranks together, played without a
+ * folder.
  *
  *   static fault program(struct agent *a)      each rank runs it in place of a strategy
  *   {
@@ -17,9 +18,9 @@
  *   crew_close(&c);
  *   must(f);
  *
- * An assertion that fails on one rank must not leave the others waiting. So nothing is asserted while a crew is open:
- * programs use CHECK, whose fault ends the play on all ranks, and the rest is kept and asserted after crew_close. All
- * ranks run the same tests in the same order.
+ * An assertion that fails on one rank must not leave the others waiting. So nothing is asserted while a crew
+ * is open: programs use CHECK, whose fault ends the play on all ranks, and the rest is kept and asserted
+ * after crew_close. All ranks run the same tests in the same order.
  */
 #ifndef VECHE_TESTS_CREW_H
 #define VECHE_TESTS_CREW_H
@@ -38,12 +39,12 @@
 
 struct crew {
     struct veche_run *run;
-    struct mpi *world; /* of the run */
-    size_t self, n;    /* this rank and all */
-    size_t size;       /* parameters of each */
-    struct link_ops ops; /* the agent's: the world's own, but for what a test puts in its place */
+    struct mpi *world;      /* of the run */
+    size_t self, n;         /* this rank and all */
+    size_t size;            /* parameters of each */
+    struct link_ops ops;    /* the agent's: the world's own, but for what a test puts in its place */
     struct watcher watcher; /* a test may put its own functions in, before the play; `ctx` is the crew */
-    char notes[8192];    /* at the leader: a line "agent kind: text" each */
+    char notes[8192];       /* at the leader: a line "agent kind: text" each */
     size_t n_notes, n_moments;
     atomic_bool stop;
     struct strategy_row row; /* of the test's own program, if it has one */
@@ -75,8 +76,9 @@ const struct mpi_seat *crew_seat(void);
 bool crew_leads(void);
 void crew_needs(size_t n_ranks); /* skips the test where there are fewer */
 
-/* `more` is added to an experiment in which every rank has CREW_FLOATS and more parameters, and batchnorm; it may be of
- * several lines. NULL as a program: the strategy that `more` names, which must be for as many agents as there are ranks. */
+/* `more` is added to an experiment in which every rank has CREW_FLOATS and more parameters, and batchnorm; it
+ * may be of several lines. NULL as a program: the strategy that `more` names, which must be for as many
+ * agents as there are ranks. */
 enum { CREW_FLOATS = 30000 };
 void crew_open(struct crew *c, strategy_run *program, const char *more);
 /* The same with `row`, whose program it is. */
@@ -92,7 +94,8 @@ void crew_fill(struct agent *a, enum row row, float value);
 /* All floats of a row are this. */
 bool crew_row_is(struct agent *a, enum row row, float value);
 /* Those of a parcel are; uses the row of gradients. */
-bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_t first, size_t end, float value);
+bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_t first, size_t end,
+                    float value);
 /* Until all that learn have come here. */
 fault crew_barrier(struct agent *a, uint64_t tag);
 

@@ -71,8 +71,8 @@ static fault send_spans(struct agent *a)
 {
     const struct link_ops *ops = a->link->ops;
     size_t slot = INLINE_BYTES / sizeof(float), size = crew_of(a)->size;
-    const size_t spans[][2] = {{0, 1},        {3, 10},    {5, 5 + slot}, {5, 6 + slot},
-                               {1, size - 1}, {0, size},  {size - 1, size}};
+    const size_t spans[][2] = {{0, 1},        {3, 10},   {5, 5 + slot},   {5, 6 + slot},
+                               {1, size - 1}, {0, size}, {size - 1, size}};
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
@@ -137,7 +137,8 @@ static unsigned char byte_of(size_t rank, size_t k, size_t i)
 }
 
 enum { MOST_BYTES = 100001 };
-static const size_t lengths[] = {0, 1, 3, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1, 20000, MOST_BYTES, 2};
+static const size_t lengths[] = {0,     1,          3, INLINE_BYTES - 1, INLINE_BYTES, INLINE_BYTES + 1,
+                                 20000, MOST_BYTES, 2};
 enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
 
 static fault send_lengths(struct agent *a, unsigned char *bytes, int times, uint64_t tag)
@@ -199,7 +200,8 @@ static fault expect_another_length(struct agent *a)
     char bytes[8] = "1234567";
     TRY(a->link->ops->send(a->link, after(a), 1, bytes, 3));
     TRY(a->link->ops->send_rows(a->link, after(a), 2, whole(ROWS_STATS)));
-    CHECK_FAULT(a->link->ops->recv(a->link, before(a), 1, bytes, 4, NULL), FAULT_USAGE, "sent 3 bytes where agent");
+    CHECK_FAULT(a->link->ops->recv(a->link, before(a), 1, bytes, 4, NULL), FAULT_USAGE,
+                "sent 3 bytes where agent");
     CHECK_FAULT(a->link->ops->recv(a->link, before(a), 2, bytes, 4, NULL), FAULT_USAGE, "expects 4");
     CHECK(strcmp(bytes, "1234567") == 0);
     return OK;
@@ -323,14 +325,15 @@ static fault dissolve(struct agent *a)
     TRY(crew_barrier(a, 5));
     if (a->index == n - 1)
         ops->dissolve(a->link, below, "the bridge is out");
-    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(2, 9), &byte, 1, NULL), FAULT_PEER, "the bridge is out");
+    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(2, 9), &byte, 1, NULL), FAULT_PEER,
+                "the bridge is out");
     CHECK(ops->dissolved(a->link) == below);
     CHECK_FAULT(ops->recv(a->link, ANYONE, old, &byte, 1, NULL), FAULT_PEER, "the bridge is out");
     CHECK(!ops->has_mail(a->link, old));
     TRY(ops->recv(a->link, before(a), 6, &byte, 1, NULL)); /* no group's */
     TRY(ops->send(a->link, after(a), below, &byte, 1));
     TRY(ops->recv(a->link, before(a), below, &byte, 1, NULL)); /* the next group's */
-    TRY(ops->send(a->link, after(a), old, &byte, 1)); /* too late */
+    TRY(ops->send(a->link, after(a), old, &byte, 1));          /* too late */
     TRY(crew_barrier(a, 7));
     CHECK(a->link->counts.unread == 2);
     return OK;
@@ -350,7 +353,8 @@ static fault ask_to_dissolve(struct agent *a)
     TRY(crew_barrier(a, 5));
     if (a->index == a->link->n_members - 1)
         ops->dissolve(a->link, 0, "somebody came");
-    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(0, 1), &byte, 1, NULL), FAULT_PEER, "somebody came");
+    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(0, 1), &byte, 1, NULL), FAULT_PEER,
+                "somebody came");
     CHECK(ops->dissolved(a->link) >= tag_of_group(1, 0));
     return OK;
 }

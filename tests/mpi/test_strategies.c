@@ -1,9 +1,10 @@
-/* Every strategy in the world `mpi`: the synchronous ones learn the same bits as in the local world and send as much; the
- * others keep their laws. A new strategy is a line in one of the lists below. */
+/* Every strategy in the world `mpi`: the synchronous ones learn the same bits as in the local world and send
+ * as much; the others keep their laws. A new strategy is a line in one of the lists below. */
 #include <jansson.h>
 #include <math.h>
 #include <unistd.h>
 
+#include "collective/collective.h"
 #include "mpi/crew.h"
 #include "veche.h"
 
@@ -27,12 +28,12 @@ static const struct line in_step[] = {
     {.strategy = "{kind: gossip, every: 2, pairs: 1, mix_momentum: true}"},
     {.strategy = "allreduce"},
     {.strategy = "{kind: allreduce, algorithm: all-to-all}"},
-    {.strategy = "{kind: allreduce, algorithm: star, bucket_kb: 1}"},
+    {.strategy = "{kind: allreduce, algorithm: star, bucket_kb: 2}"},
     {.strategy = "{kind: allreduce, algorithm: tree}"},
-    {.strategy = "{kind: allreduce, algorithm: ring, bucket_kb: 0.5, mix_statistics: true}"},
+    {.strategy = "{kind: allreduce, algorithm: ring, bucket_kb: 2, mix_statistics: true}"},
     {.strategy = "{kind: allreduce, algorithm: butterfly}"},
-    {.strategy = "{kind: allreduce, algorithm: halving-doubling, bucket_kb: 2}"},
-    {.strategy = "{kind: allreduce, algorithm: binary-blocks, bucket_kb: 3}"},
+    {.strategy = "{kind: allreduce, algorithm: halving-doubling, bucket_kb: 3}"},
+    {.strategy = "{kind: allreduce, algorithm: binary-blocks, bucket_kb: 1.5}"},
     {.strategy = "ps", .helpers = 1},
     {.strategy = "{kind: ps, servers: 2}", .helpers = 2},
     {.strategy = "{kind: ps, push_every: 3, pull_every: 3}", .helpers = 1},
@@ -41,7 +42,8 @@ static const struct line in_step[] = {
     {.strategy = "average"},
     {.strategy = "{kind: average, tau: 3, momentum: 0.5, mix_statistics: true}"},
     {.strategy = "{kind: average, tau: end}"},
-    {.strategy = "{kind: average, tau: 2, weights: data, algorithm: tree}", .more = "machines: {speed: {kind: lognormal, sigma: 0.5}}\n"},
+    {.strategy = "{kind: average, tau: 2, weights: data, algorithm: tree}",
+     .more = "machines: {speed: {kind: lognormal, sigma: 0.5}}\n"},
     {.strategy = "{kind: easgd, mode: sync, every: 2}", .helpers = 1},
     {.strategy = "{kind: easgd, mode: sync, every: 3, mix_statistics: true}", .helpers = 1},
     {.strategy = "{kind: admm, steps: 3}", .helpers = 1},
@@ -52,25 +54,26 @@ static const struct line in_step[] = {
 /* What else holds at the end of those that are not in step, or whose sums are the MPI's. */
 enum law {
     NO_LAW,
-    ALL_ALIKE,    /* everyone has the same parameters */
-    BOUNDED = 2,  /* staleness, by 1: at most 3 (m - 1) */
+    ALL_ALIKE,   /* everyone has the same parameters */
+    BOUNDED = 2, /* staleness, by 1: at most 3 (m - 1) */
     ALIKE_AND_BOUNDED = ALL_ALIKE | BOUNDED
 };
 
 static const struct free_line {
     struct line line;
+    size_t least; /* agents */
     enum law law;
 } at_will[] = {
-    {{.strategy = "adpsgd"}, NO_LAW},
-    {{.strategy = "{kind: adpsgd, every: 2, mix_statistics: true, mix_momentum: true}"}, NO_LAW},
-    {{.strategy = "{kind: ps, mode: async}", .helpers = 1}, ALL_ALIKE},
-    {{.strategy = "{kind: ps, mode: async, staleness_aware: true, servers: 2}", .helpers = 2}, ALL_ALIKE},
-    {{.strategy = "{kind: ps, mode: ssp, staleness: 1}", .helpers = 1}, ALIKE_AND_BOUNDED},
-    {{.strategy = "{kind: easgd, mode: async, every: 3}", .helpers = 1}, NO_LAW},
-    {{.strategy = "{kind: admm, mode: async, steps: 3}", .helpers = 1}, NO_LAW},
-    {{.strategy = "{kind: allreduce, algorithm: native}"}, ALL_ALIKE},
-    {{.strategy = "{kind: allreduce, algorithm: native, bucket_kb: 1, mix_statistics: true}"}, ALL_ALIKE},
-    {{.strategy = "{kind: allreduce, backups: 1}", .helpers = 1}, NO_LAW},
+    {{.strategy = "adpsgd"}, 1, NO_LAW},
+    {{.strategy = "{kind: adpsgd, every: 2, mix_statistics: true, mix_momentum: true}"}, 1, NO_LAW},
+    {{.strategy = "{kind: ps, mode: async}", .helpers = 1}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: ps, mode: async, staleness_aware: true, servers: 2}", .helpers = 2}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: ps, mode: ssp, staleness: 1}", .helpers = 1}, 1, ALIKE_AND_BOUNDED},
+    {{.strategy = "{kind: easgd, mode: async, every: 3}", .helpers = 1}, 1, NO_LAW},
+    {{.strategy = "{kind: admm, mode: async, steps: 3}", .helpers = 1}, 1, NO_LAW},
+    {{.strategy = "{kind: allreduce, algorithm: native}"}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: allreduce, algorithm: native, bucket_kb: 1, mix_statistics: true}"}, 1, ALL_ALIKE},
+    {{.strategy = "{kind: allreduce, backups: 1}", .helpers = 1}, 2, NO_LAW},
 };
 
 enum { N_IN_STEP = sizeof in_step / sizeof *in_step, N_AT_WILL = sizeof at_will / sizeof *at_will };
@@ -95,6 +98,32 @@ static void every_strategy_has_a_line(void **state)
         if (!found)
             fail_msg("the strategy '%s' has no line here", name);
     }
+}
+
+/* ---- complaints ---- */
+
+/* Ranks stay in step whatever one of them finds: what is wrong is gathered, and told when all lines are
+ * through. */
+static char complaints[1 << 14];
+
+static void complain(const char *format, ...)
+{
+    size_t n = strlen(complaints);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(complaints + n, sizeof complaints - n, format, arguments);
+    va_end(arguments);
+    n = strlen(complaints);
+    snprintf(complaints + n, sizeof complaints - n, "\n");
+}
+
+static void tell_complaints(void)
+{
+    char *text = text_of("%s", complaints);
+    complaints[0] = 0;
+    if (text[0])
+        fail_msg("with %zu ranks\n%s", crew_seat()->n_ranks, text);
+    free(text);
 }
 
 /* ---- experiments ---- */
@@ -123,28 +152,48 @@ static char *strategy_of(const struct line *l, size_t agents)
     return text;
 }
 
-enum { SAMPLES = 168, BATCH = 2, EPOCHS = 2 };
+enum { SAMPLES = 168, BATCH = 2, EPOCHS_AT_WILL = 4 };
 
-static char *experiment_of(const struct line *l, size_t agents, const char *world)
+static char *experiment_of(const struct line *l, size_t agents, const char *world, int epochs)
 {
     char graph[64] = "", *strategy = strategy_of(l, agents);
     if (agents > 1)
         snprintf(graph, sizeof graph, "topology: \"%s:%zu\"\n", agents > 2 ? "cycle" : "path", agents);
-    char *text = text_of("name: test\n"
-                         "data: {set: {kind: blobs, classes: 3, features: 8, samples: %d, test_samples: 30}, batch: %d, "
-                         "split: %s}\n"
-                         "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
-                         "optim: {kind: adam, lr: 0.01, schedule: {warmup_epochs: 0.5}}\n"
-                         "engine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
-                         "train: {epochs: %d, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
-                         "world: %s\nagents: %zu\nstrategy: %s\n%s%s",
-                         SAMPLES, BATCH, l->more ? "{kind: proportional}" : "shuffle", EPOCHS, world, agents, strategy, graph,
-                         l->more ? l->more : "");
+    char *text = text_of(
+        "name: test\n"
+        "data: {set: {kind: blobs, classes: 3, features: 8, samples: %d, test_samples: 30}, batch: %d, "
+        "split: %s}\n"
+        "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+        "optim: {kind: adam, lr: 0.01, schedule: {warmup_epochs: 0.5}}\n"
+        "engine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
+        "train: {epochs: %d, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
+        "world: %s\nagents: %zu\nstrategy: %s\n%s%s",
+        SAMPLES, BATCH, l->more ? "{kind: proportional}" : "shuffle", epochs, world, agents, strategy, graph,
+        l->more ? l->more : "");
     free(strategy);
     return text;
 }
 
-static fault train(const char *text, const char *folder, char **summary)
+static char folder[32];
+
+/* In memory where that is possible: what is written is of no interest here, and disks are slow. */
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/veche-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    return crew_leads() && !mkdtemp(folder);
+}
+
+static int remove_folder(void **state)
+{
+    char *command = text_of("rm -rf %s", folder);
+    int failed = crew_leads() && system(command) != 0;
+    (void)state;
+    free(command);
+    return failed;
+}
+
+static fault train(const char *text, char **summary)
 {
     veche_experiment *e;
     veche_run *r;
@@ -162,47 +211,34 @@ static fault train(const char *text, const char *folder, char **summary)
 }
 
 /* The summary of a run in this world, at the leader; NULL elsewhere. */
-static json_t *summary_in(const char *world, const struct line *l, size_t agents, const char *folder)
+static json_t *summary_in(const char *world, const struct line *l, size_t agents, int epochs)
 {
-    char *text = experiment_of(l, agents, world), *summary;
-    fault f = train(text, folder, &summary);
+    char *text = experiment_of(l, agents, world, epochs), *summary;
+    fault f = train(text, &summary);
     free(text);
     if (f)
-        fail_msg("%s, world %s: %s", l->strategy, world, fault_text(f));
+        complain("%s, world %s: %s", l->strategy, world, fault_text(f));
+    fault_drop(f);
     json_t *object = summary ? json_loads(summary, 0, NULL) : NULL;
     free(summary);
     return object;
-}
-
-static char folder[] = "/tmp/veche-XXXXXX";
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return crew_leads() && !mkdtemp(folder);
-}
-
-static int remove_folder(void **state)
-{
-    char *command = text_of("rm -rf %s", folder);
-    int failed = crew_leads() && system(command) != 0;
-    (void)state;
-    free(command);
-    return failed;
 }
 
 /* ---- in step ---- */
 
 static void compare(const char *strategy, const json_t *here, const json_t *there)
 {
-    static const char *const keys[] = {"rounds",  "samples",  "agents",  "bytes",         "messages",
-                                       "dropped", "accuracy", "averaged_accuracy", "loss", "params_sha256"};
+    static const char *const keys[] = {"rounds",   "samples",      "agents",   "bytes",
+                                       "messages", "dropped",      "accuracy", "averaged_accuracy",
+                                       "loss",     "params_sha256"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *a = json_object_get(here, keys[i]), *b = json_object_get(there, keys[i]);
-        if (!json_equal(a, b)) {
-            char *one = json_dumps(a, JSON_ENCODE_ANY), *other = json_dumps(b, JSON_ENCODE_ANY);
-            fail_msg("%s: %s is %s in the local world and %s in the world mpi", strategy, keys[i], one, other);
-        }
+        if (json_equal(a, b))
+            continue;
+        char *one = json_dumps(a, JSON_ENCODE_ANY), *other = json_dumps(b, JSON_ENCODE_ANY);
+        complain("%s: %s is %s in the local world and %s in the world mpi", strategy, keys[i], one, other);
+        free(one);
+        free(other);
     }
 }
 
@@ -211,16 +247,14 @@ static void strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_wo
     (void)state;
     for (size_t i = 0; i < N_IN_STEP; i++) {
         size_t agents = agents_of(&in_step[i]);
-        if (!agents)
-            continue;
-        json_t *there = summary_in("mpi", &in_step[i], agents, folder);
-        if (!crew_leads())
-            continue;
-        json_t *here = summary_in("local", &in_step[i], agents, folder);
-        compare(in_step[i].strategy, here, there);
+        json_t *there = agents ? summary_in("mpi", &in_step[i], agents, 2) : NULL;
+        json_t *here = there ? summary_in("local", &in_step[i], agents, 2) : NULL;
+        if (here)
+            compare(in_step[i].strategy, here, there);
         json_decref(here);
         json_decref(there);
     }
+    tell_complaints();
 }
 
 static void a_strategy_for_one_agent_is_refused_where_there_are_several_ranks(void **state)
@@ -228,10 +262,11 @@ static void a_strategy_for_one_agent_is_refused_where_there_are_several_ranks(vo
     char *text, *summary;
     (void)state;
     crew_needs(2);
-    text = experiment_of(&(struct line){.strategy = "single"}, 1, "mpi");
-    fault f = train(text, folder, &summary);
+    text = experiment_of(&(struct line){.strategy = "single"}, 1, "mpi", 1);
+    fault f = train(text, &summary);
     free(text);
-    assert_true(crew_is_fault(f, crew_leads() ? FAULT_EXPERIMENT : FAULT_ELSEWHERE, "'single' is for 1 agent"));
+    assert_true(
+        crew_is_fault(f, crew_leads() ? FAULT_EXPERIMENT : FAULT_ELSEWHERE, "'single' is for 1 agent"));
     fault_drop(f);
 }
 
@@ -247,15 +282,27 @@ static double number(const json_t *object, const char *key, const char *part)
 static void judge(const struct free_line *l, size_t agents, const json_t *s)
 {
     const char *strategy = l->line.strategy;
-    size_t share = (SAMPLES + agents - 1) / agents, rounds = (EPOCHS * share + BATCH - 1) / BATCH;
+    size_t share = (SAMPLES + agents - 1) / agents, rounds = (EPOCHS_AT_WILL * share + BATCH - 1) / BATCH;
     if (number(s, "rounds", NULL) != (double)rounds)
-        fail_msg("%s: %g rounds instead of %zu", strategy, number(s, "rounds", NULL), rounds);
+        complain("%s: %g rounds instead of %zu", strategy, number(s, "rounds", NULL), rounds);
     if (!isfinite(number(s, "loss", "max")) || !(number(s, "accuracy", "min") > 80)) /* 33 by chance */
-        fail_msg("%s: loss %g, accuracy only %g", strategy, number(s, "loss", "max"), number(s, "accuracy", "min"));
-    if (l->law & ALL_ALIKE && number(s, "disagreement", "linf") != 0)
-        fail_msg("%s: agents are %g apart at the end", strategy, number(s, "disagreement", "linf"));
+        complain("%s: loss %g, accuracy only %g", strategy, number(s, "loss", "max"),
+                 number(s, "accuracy", "min"));
+    if (l->law & ALL_ALIKE &&
+        !(number(s, "disagreement", "linf") < 1e-6)) /* from their mean, which is rounded */
+        complain("%s: agents are %g apart at the end", strategy, number(s, "disagreement", "linf"));
     if (l->law & BOUNDED && !(number(s, "staleness_max", NULL) <= 3 * (double)(agents - 1)))
-        fail_msg("%s: a staleness of %g among %zu agents", strategy, number(s, "staleness_max", NULL), agents);
+        complain("%s: a staleness of %g among %zu agents", strategy, number(s, "staleness_max", NULL),
+                 agents);
+}
+
+/* An algorithm that this program does not have cannot be tested. */
+static bool is_here(const char *strategy)
+{
+    bool here = !strstr(strategy, "native");
+    for (size_t i = 0; collective_names[i]; i++)
+        here |= strcmp(collective_names[i], "native") == 0;
+    return here;
 }
 
 static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_laws(void **state)
@@ -263,13 +310,14 @@ static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_l
     (void)state;
     for (size_t i = 0; i < N_AT_WILL; i++) {
         size_t agents = agents_of(&at_will[i].line);
-        if (!agents || (agents == 1 && strstr(at_will[i].line.strategy, "backups")))
+        if (agents < at_will[i].least || !is_here(at_will[i].line.strategy))
             continue;
-        json_t *s = summary_in("mpi", &at_will[i].line, agents, folder);
+        json_t *s = summary_in("mpi", &at_will[i].line, agents, EPOCHS_AT_WILL);
         if (s)
             judge(&at_will[i], agents, s);
         json_decref(s);
     }
+    tell_complaints();
 }
 
 /* Lessons and steps that change nothing. */
@@ -324,7 +372,8 @@ static void adpsgd_keeps_the_mean_when_nobody_learns(void **state)
     for (size_t j = 0; j < c.size; j++)
         row[j] = (float)((j * 7 + c.self * 13) % 17) - 8;
     size_t size = c.size;
-    double *before_it = calloc(2 * size, sizeof *before_it), *after_it = before_it + size, apart[2] = {0}, moved = 0;
+    double *before_it = calloc(2 * size, sizeof *before_it), *after_it = before_it + size, apart[2] = {0},
+           moved = 0;
     fault f = crew_leads() ? add_up(&c, before_it, &apart[0]) : OK;
     if (!f)
         f = crew_play(&c);

@@ -35,7 +35,8 @@ static void the_first_rank_that_differs_is_named(void **state)
     crew_needs(2);
     fault f = mpi_compare(seat, "hat", seat->rank == 0 ? "green" : "red", PATIENCE_S);
     gethostname(host, sizeof host - 1);
-    snprintf(words, sizeof words, "rank 1 on %s has another hat than rank 0 on %s (red, not green)", host, host);
+    snprintf(words, sizeof words, "rank 1 on %s has another hat than rank 0 on %s (red, not green)", host,
+             host);
     assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_USAGE, seat->rank ? "hat" : words));
     fault_drop(f);
 }
@@ -195,7 +196,8 @@ static void a_stop_reaches_those_that_are_not_in_step(void **state)
 
 enum { ROUNDS = 20, EVERY = 4 };
 
-/* After k rounds everybody's parameters are k plus its number; those who come first wait for nobody but a neighbour. */
+/* After k rounds everybody's parameters are k plus its number; those who come first wait for nobody but a
+ * neighbour. */
 static fault count_rounds_in_rows(struct agent *a)
 {
     const struct link_ops *ops = a->link->ops;
@@ -321,7 +323,8 @@ static void what_the_leader_writes_is_what_all_begin_with(void **state)
 
 /* ---- lessons ---- */
 
-/* An engine whose lessons stop in the middle until they are let go: the second half of the gradient is there. */
+/* An engine whose lessons stop in the middle until they are let go: the second half of the gradient is there.
+ */
 static sem_t let_go;
 
 static fault learn_in_halves(struct engine *e, struct lesson *lesson, size_t n)
@@ -426,7 +429,8 @@ static void a_fault_in_a_lesson_ends_the_play(void **state)
         c.run->engine->ops = &ops;
     fault f = crew_play(&c);
     crew_close(&c);
-    assert_true(crew_is_fault(f, crew_leads() ? FAULT_ENGINE : FAULT_ELSEWHERE, crew_leads() ? "out of coal" : ""));
+    assert_true(
+        crew_is_fault(f, crew_leads() ? FAULT_ENGINE : FAULT_ELSEWHERE, crew_leads() ? "out of coal" : ""));
     fault_drop(f);
 }
 

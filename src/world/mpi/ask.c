@@ -1,16 +1,18 @@
 /* ask.c - what is asked of a peer whose program takes no notice: to average, to give its rows, and of the leader the
  * next round.
  *
- * An average between a and b moves as much from one as to the other, whatever else happens to them in the meantime:
+ * An average is of both ends at one moment, though they have no clock in common:
  *
- *   a: sends x_a -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
- *   a: x_a becomes (x_a + x_b) / 2;  where others have moved x_a since it was sent, by (x_b - x_a as sent) / 2
+ *   a: sends x_a, lets nobody move it -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
+ *   a: x_a becomes (x_a + x_b) / 2
  *
- * so nobody has to be locked and nobody waits for somebody who waits. Where two have asked each other, and neither question
- * was answered before the other was sent, each question is the answer to the other: both move halfway, once.
+ * Somebody may ask a while it waits so: one that comes after a in their order waits as well, one that comes before it is
+ * sent away and asks again, so those who wait for each other never form a ring. Where two have asked each other, and neither
+ * question was answered before the other was sent, each is the answer to the other.
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/host.h"
 #include "world/mpi/inside.h"
 
@@ -44,6 +46,14 @@ static void take_for_answer(struct mpi *w, struct message *m)
     hear_answer(w, m);
 }
 
+/* An answer without rows. */
+static void send_away(struct mpi *w, const struct message *m)
+{
+    w->link.counts.unread++;
+    w->link.counts.messages++;
+    tell(w, m->from, MSG_AVERAGE, m->head.tag, NULL, 0);
+}
+
 /* One that comes too late answers nothing. */
 void hear_answer(struct mpi *w, struct message *m)
 {
@@ -65,9 +75,12 @@ static void average_and_swap(float *x, float *y, size_t n, bool x_first)
 
 static bool try_to_average(struct mpi *w, struct message *m)
 {
-    bool is_meeting = w->has_asked && is_answered(w, NULL); /* and I have yet to move */
     bool is_learning = w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy;
-    if (is_meeting || is_learning || any_is_being_sent(w, m->head.rows))
+    if (w->has_asked && m->from < w->link.self && !is_answered(w, NULL)) {
+        send_away(w, m);
+        return true;
+    }
+    if (w->has_asked || is_learning || any_is_being_sent(w, m->head.rows))
         return false;
     for (int row = 0; row < N_ROWS; row++)
         if (m->head.rows & 1u << row && floats_of(w, (enum row)row))
@@ -166,7 +179,7 @@ static void pack(const struct mpi *w, row_set rows, float *into)
         }
 }
 
-static void meet_halfway(struct mpi *w, const struct message *theirs, const struct message *mine, bool unmoved)
+static void meet_halfway(struct mpi *w, const struct message *theirs)
 {
     const float halves[2] = {0.5f, 0.5f};
     bool first = w->link.self < theirs->from;
@@ -175,30 +188,29 @@ static void meet_halfway(struct mpi *w, const struct message *theirs, const stru
         if (!n)
             continue;
         float *x = row_of(w, (enum row)row);
-        const float *y = floats_in(w, theirs, (enum row)row, 0, n), *was = floats_in(w, mine, (enum row)row, 0, n);
+        const float *y = floats_in(w, theirs, (enum row)row, 0, n);
         const float *both[2] = {first ? x : y, first ? y : x};
-        if (unmoved)
-            host_blend(x, both, halves, 2, n);
-        else
-            for (size_t i = 0; i < n; i++)
-                x[i] += 0.5f * (y[i] - was[i]);
+        host_blend(x, both, halves, 2, n);
     }
     w->writes++;
 }
 
-static fault move_halfway(struct mpi *w, size_t peer, const struct message *mine, uint64_t writes)
+/* *met: the peer was not waiting itself. */
+static fault wait_and_meet(struct mpi *w, size_t peer, row_set rows, bool *met)
 {
     TRY(wait_for_answer(w, peer));
     w->link.counts.received++;
-    for (int row = 0; row < N_ROWS; row++)
-        if (mine->head.rows & 1u << row)
+    *met = w->answer->head.rows != 0;
+    for (int row = 0; *met && row < N_ROWS; row++)
+        if (rows & 1u << row)
             TRY(before_writing(w, (enum row)row, 0, TO_END));
-    meet_halfway(w, w->answer, mine, w->writes == writes);
+    if (*met)
+        meet_halfway(w, w->answer);
     drop_answer(w);
     return OK;
 }
 
-static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
+static fault ask_to_average(struct mpi *w, size_t peer, row_set rows, struct message *mine, bool *met)
 {
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
@@ -211,9 +223,36 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
     w->has_asked = true;
     w->asked_whom = peer;
     w->asked_for = rows;
-    fault f = move_halfway(w, peer, mine, w->writes);
+    fault f = wait_and_meet(w, peer, rows, met);
     w->has_asked = false;
     return f;
+}
+
+static bool is_past(const struct mpi *w, const void *ctx)
+{
+    (void)w;
+    return clock_now_s() >= *(const double *)ctx;
+}
+
+/* One that was sent away gives those that wait for it a moment. */
+static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
+{
+    double since = world_now_s(w), patience_s = w->stage->experiment->network.patience_s;
+    char name[128];
+    for (;;) {
+        bool met = false;
+        fault f = ask_to_average(w, peer, rows, mine, &met);
+        if (f || met)
+            return f;
+        if (world_now_s(w) - since > patience_s)
+            return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
+                        member_called(w, peer, name));
+        double until = clock_now_s() + 5e-5;
+        w->asks_again = true;
+        f = wait_for_members(w, is_past, &until);
+        w->asks_again = false;
+        TRY(f);
+    }
 }
 
 fault mpi_average(struct link *l, size_t peer, row_set rows)

@@ -612,10 +612,8 @@ static void rest(struct mpi *w, unsigned *n_polls)
 {
     if (w->lessons.is_running || *n_polls >= POLLS_BEFORE_FETCH)
         fetch_everything(w);
-    if (w->lessons.is_running) {
-        rest_beside_job(w);
+    if (w->lessons.is_running && rest_beside_job(w))
         return;
-    }
     if (++*n_polls > POLLS_BEFORE_NAP)
         nanosleep(&(struct timespec){0, 50000}, NULL);
     else if (w->seat.oversubscribed || *n_polls > POLLS_BEFORE_NAP / 2)

@@ -186,6 +186,7 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
+    bool asks_again;        /* a peer to average, in a moment */
     bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
     size_t asked_whom;
     row_set asked_for;
@@ -322,8 +323,8 @@ void exam_begin(struct mpi *w, const struct exam *exam);
 bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
-/* Sleeps for a moment, or until something was computed that is waited for. */
-void rest_beside_job(struct mpi *w);
+/* Sleeps for a moment, or until something was computed that is waited for; false: nothing is being computed, and it did not. */
+bool rest_beside_job(struct mpi *w);
 void expect_traffic(struct mpi *w); /* something has come: moments are short again */
 
 /* ask.c */

@@ -69,26 +69,6 @@ static void leave(void)
         MPI_Finalize();
 }
 
-/* Ranks of one machine may have the same cores or each its own: what is not shared is mine, and what is shared is
- * shared out. */
-static void share_cores(struct mpi_seat *seat)
-{
-    MPI_Comm here;
-    cpu_set_t mine, all;
-    int n_ranks, n_mine = cores_available(), sum = 0;
-    if (sched_getaffinity(0, sizeof mine, &mine) != 0)
-        CPU_ZERO(&mine);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, (int)seat->rank, MPI_INFO_NULL, &here);
-    MPI_Comm_size(here, &n_ranks);
-    MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, here);
-    MPI_Allreduce(&n_mine, &sum, 1, MPI_INT, MPI_SUM, here);
-    MPI_Comm_free(&here);
-    int n_all = CPU_COUNT(&all) ? CPU_COUNT(&all) : n_mine;
-    int own = sum <= n_all ? n_mine : n_all / n_ranks;
-    seat->threads = own > 1 ? own : 1;
-    seat->oversubscribed = n_ranks > n_all;
-}
-
 /* An MPI that does not know its launcher takes every process for a job of its own, and each would train alone. */
 static fault check_launcher(size_t n_ranks)
 {
@@ -107,24 +87,6 @@ static void tell_open_mpi_to_yield(void)
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
     bool spins = here && atoi(here) > 0 && atoi(here) <= cores_available();
     setenv("OMPI_MCA_mpi_yield_when_idle", spins ? "0" : "1", 0);
-}
-
-fault mpi_join(struct mpi_seat *out)
-{
-    int started, given, rank, n;
-    MPI_Initialized(&started);
-    if (!started) {
-        tell_open_mpi_to_yield();
-        if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS || given < MPI_THREAD_FUNNELED)
-            return FAIL(FAULT_PEER, "MPI cannot be started in a program with threads");
-        atexit(leave);
-    }
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
-    TRY(check_launcher((size_t)n));
-    *out = (struct mpi_seat){.rank = (size_t)rank, .n_ranks = (size_t)n};
-    share_cores(out);
-    return OK;
 }
 
 /* ---- together ---- */
@@ -165,20 +127,75 @@ struct word {
     char text[1024];
 };
 
-/* Everyone's word to everyone; the caller frees. */
-static fault gather(const struct mpi_seat *seat, const struct word *mine, double patience_s, struct word **out)
+/* n bytes of everyone to everyone; the caller frees. */
+static fault gather_bytes(const struct mpi_seat *seat, const void *mine, size_t n, double patience_s, void *out)
 {
     MPI_Request request;
-    struct word *all = calloc(seat->n_ranks, sizeof *all);
+    void *all = calloc(seat->n_ranks, n);
     if (!all)
         return OUT_OF_MEMORY;
-    MPI_Iallgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, MPI_COMM_WORLD, &request);
-    fault f = wait_together(&request, patience_s);
-    if (f)
-        return f; /* the request still points to the memory */
-    *out = all;
+    MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, MPI_COMM_WORLD, &request);
+    TRY(wait_together(&request, patience_s)); /* after a fault the request still points to the memory */
+    memcpy(out, &all, sizeof all);
     return OK;
 }
+
+static fault gather(const struct mpi_seat *seat, const struct word *mine, double patience_s, struct word **out)
+{
+    return gather_bytes(seat, mine, sizeof *mine, patience_s, out);
+}
+
+/* ---- joining ---- */
+
+/* Ranks of one machine may have the same cores or each its own: what is not shared is mine, and what is shared is
+ * shared out. */
+static fault share_cores(struct mpi_seat *seat)
+{
+    struct cores {
+        char host[64];
+        cpu_set_t set;
+        int32_t n;
+    } mine = {.n = cores_available()}, *all;
+    const double patience_s = 60; /* that of the experiment is not known yet */
+    cpu_set_t together;
+    int n_ranks = 0, sum = 0;
+    host_name(mine.host);
+    if (sched_getaffinity(0, sizeof mine.set, &mine.set) != 0)
+        CPU_ZERO(&mine.set);
+    TRY(gather_bytes(seat, &mine, sizeof mine, patience_s, &all));
+    CPU_ZERO(&together);
+    for (size_t i = 0; i < seat->n_ranks; i++)
+        if (strcmp(all[i].host, mine.host) == 0) {
+            CPU_OR(&together, &together, &all[i].set);
+            sum += all[i].n;
+            n_ranks++;
+        }
+    free(all);
+    int n_all = CPU_COUNT(&together) ? CPU_COUNT(&together) : mine.n;
+    int own = sum <= n_all ? mine.n : n_all / n_ranks;
+    seat->threads = own > 1 ? own : 1;
+    seat->oversubscribed = n_ranks > n_all;
+    return OK;
+}
+
+fault mpi_join(struct mpi_seat *out)
+{
+    int started, given, rank, n;
+    MPI_Initialized(&started);
+    if (!started) {
+        tell_open_mpi_to_yield();
+        if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS || given < MPI_THREAD_FUNNELED)
+            return FAIL(FAULT_PEER, "MPI cannot be started in a program with threads");
+        atexit(leave);
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    TRY(check_launcher((size_t)n));
+    *out = (struct mpi_seat){.rank = (size_t)rank, .n_ranks = (size_t)n};
+    return share_cores(out);
+}
+
+/* ---- agreeing ---- */
 
 static struct word word_of(const char *text)
 {

@@ -131,14 +131,16 @@ static struct timespec end_of_nap(struct lessons *l)
     return until;
 }
 
-void rest_beside_job(struct mpi *w)
+bool rest_beside_job(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     struct timespec until = end_of_nap(l);
     pthread_mutex_lock(&l->lock);
-    if (!l->is_answered && !is_wanted(l))
+    bool goes_on = l->is_running && !l->is_answered;
+    if (goes_on && !is_wanted(l))
         pthread_cond_timedwait(&l->changed, &l->lock, &until);
     pthread_mutex_unlock(&l->lock);
+    return goes_on;
 }
 
 fault lessons_open(struct mpi *w)

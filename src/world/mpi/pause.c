@@ -44,7 +44,7 @@ void set_own_account(struct mpi *w, const struct account *a)
 static struct state own_state(struct mpi *w, uint64_t probe)
 {
     return (struct state){.probe = probe,
-                          .is_busy = is_computing(w),
+                          .is_busy = w->asks_again || is_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
@@ -325,11 +325,18 @@ static bool has_to_stop(const struct mpi *w)
     return w->watcher.has_to_stop && w->watcher.has_to_stop(w->watcher.ctx);
 }
 
+/* What is due after the last round is looked at when all have come to their end, since some still exchange their last
+ * words. */
+static bool is_last(const struct mpi *w, uint64_t round)
+{
+    return round >= w->stage->rounds;
+}
+
 /* Something is due at the end of a round since the last look. */
 static bool look_is_due(const struct mpi *w)
 {
     uint64_t now = w->stage->ended / w->stage->n_agents;
-    for (uint64_t k = w->seen + 1; w->watcher.is_due && k <= now; k++)
+    for (uint64_t k = w->seen + 1; w->watcher.is_due && k <= now && !is_last(w, k); k++)
         if (w->watcher.is_due(w->watcher.ctx, k))
             return true;
     return false;
@@ -355,9 +362,11 @@ fault mpi_end_round(struct link *l)
     progress(w);
     if (w->broken)
         return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
+    if (is_leader(w) && leader_stops(w))
+        return lead_pause(w);
     if (is_leader(w))
-        return leader_stops(w) ? lead_pause(w) : w->watcher.moment(w->watcher.ctx);
-    bool due = are_in_step(w) && w->watcher.is_due && w->watcher.is_due(w->watcher.ctx, k);
+        return is_last(w, w->stage->ended / w->stage->n_agents) ? OK : w->watcher.moment(w->watcher.ctx);
+    bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);
     bool held = w->is_held && (w->pause_at == NEVER || k >= w->pause_at);
     return due || held ? wait_to_be_let_go(w) : OK;
 }
