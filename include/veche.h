@@ -111,6 +111,9 @@ VECHE_API veche_fault *veche_run_places(const veche_run *r, char **text);
 VECHE_API int veche_run_lost(const veche_run *r, char *who, size_t n);
 /* How many processes mpirun or srun has started; 1 where neither has. */
 VECHE_API size_t veche_processes(void);
+/* Several processes call this together, each with what went wrong there before the start, or NULL: where anything did all get a
+ * fault, one of them the sentence and whose it is. Elsewhere `mine` is returned. */
+VECHE_API veche_fault *veche_agree(veche_fault *mine);
 VECHE_API const char *veche_run_folder(const veche_run *r);
 VECHE_API const char *veche_run_engine(const veche_run *r); /* one line: which engine, threads, memory */
 VECHE_API veche_fault *veche_summary(const veche_run *r, char **json);

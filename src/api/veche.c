@@ -290,13 +290,27 @@ static fault read_experiment(const char *path, char **text)
     return f;
 }
 
+static const double patience_s = 60; /* while that of the experiment is not known yet */
+
+veche_fault *veche_agree(veche_fault *mine)
+{
+    struct mpi_seat seat;
+    if (mpi_launched() < 2)
+        return mine;
+    fault alone = mpi_join(&seat);
+    if (alone) { /* these processes have nothing to do with each other */
+        fault_drop(alone);
+        return mine;
+    }
+    return mpi_agree(&seat, mine, patience_s);
+}
+
 /* Under a launcher the run's folder need be there for rank 0 only. */
 static fault read_for_all(const char *path, char **text)
 {
     struct mpi_seat seat;
     if (mpi_launched() < 2)
         return read_experiment(path, text);
-    const double patience_s = 60; /* that of the experiment is not known yet */
     TRY(mpi_join(&seat));
     TRY(mpi_agree(&seat, seat.rank == 0 ? read_experiment(path, text) : OK, patience_s));
     return mpi_spread_text(&seat, text, patience_s);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "veche.h"
 
@@ -28,15 +29,16 @@ veche_fault *cli_load(const char *file, char *const *overrides, size_t n, veche_
 /* compare.c: for `veche resume`. */
 int cli_resume_comparison(const char *folder, bool json);
 
-/* signals.c: the first SIGINT or SIGTERM calls stop(job) from another thread, the second ends the program. */
+/* signals.c: the first SIGINT or SIGTERM calls stop(job) from another thread, the second ends the program, as does one that comes
+ * before there is a job. */
 struct watchman {
     void (*stop)(void *job);
-    void *job; /* borrowed */
+    _Atomic(void *) job; /* borrowed; NULL before it begins */
     sigset_t signals;
     pthread_t thread;
     bool watches;
 };
-void watchman_init(struct watchman *w); /* before any thread is made: blocks the signals */
+void watchman_init(struct watchman *w); /* before any other thread is made: blocks the signals */
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
 void watchman_end(struct watchman *w);
 void cli_say_stopping(void);

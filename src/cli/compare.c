@@ -144,7 +144,10 @@ int cli_compare(int argc, char **argv)
     veche_experiment_free(e);
     free(w.overrides);
     free(w.over);
-    return failed ? failed : go(c, &progress, w.json, &watchman);
+    if (!failed)
+        failed = go(c, &progress, w.json, &watchman);
+    watchman_end(&watchman);
+    return failed;
 }
 
 int cli_resume_comparison(const char *folder, bool json)
@@ -155,7 +158,9 @@ int cli_resume_comparison(const char *folder, bool json)
     progress_init(&progress);
     watchman_init(&watchman);
     veche_options o = {.watch = progress_watch, .ctx = &progress};
-    if (refuse_crowd() || cli_fault(veche_compare_resume(folder, &o, &c)))
-        return 1;
-    return go(c, &progress, json, &watchman);
+    int failed = refuse_crowd() || cli_fault(veche_compare_resume(folder, &o, &c));
+    if (!failed)
+        failed = go(c, &progress, json, &watchman);
+    watchman_end(&watchman);
+    return failed;
 }

@@ -147,20 +147,16 @@ int cli_run(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &w);
     progress_init(&progress);
     watchman_init(&watchman);
-    int failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
+    int failed = cli_fault(veche_agree(cli_load(w.file, w.overrides, w.n_overrides, &e)));
     free(w.overrides);
     failed = failed ? failed : refuse_crowd(e);
-    if (failed) {
-        veche_experiment_free(e);
-        return failed;
-    }
     veche_options options = {.folder = w.folder, .watch = progress_watch, .ctx = &progress};
-    failed = cli_fault(veche_start(e, &options, &r));
+    failed = failed ? failed : cli_fault(veche_start(e, &options, &r));
     veche_experiment_free(e);
-    if (failed)
-        return failed;
-    failed = train(r, &progress, w.json, &watchman);
+    if (!failed)
+        failed = train(r, &progress, w.json, &watchman);
     veche_close(r);
+    watchman_end(&watchman);
     return failed;
 }
 
@@ -185,10 +181,11 @@ int cli_resume(int argc, char **argv)
     progress_init(&progress);
     watchman_init(&watchman);
     veche_options options = {.watch = progress_watch, .ctx = &progress};
-    if (cli_fault(veche_resume(w.file, &options, &r)))
-        return 1;
-    int failed = train(r, &progress, w.json, &watchman);
+    int failed = cli_fault(veche_resume(w.file, &options, &r));
+    if (!failed)
+        failed = train(r, &progress, w.json, &watchman);
     veche_close(r);
+    watchman_end(&watchman);
     return failed;
 }
 

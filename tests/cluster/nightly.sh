@@ -2,9 +2,10 @@
 # nightly.sh BUILD [TIMES] [SEED] - jobs under mpirun whose ranks are killed at random moments, TIMES times (50).
 #
 # Strategies and MPIs take turns. Each time a random rank of four gets SIGKILL at a random moment of the job's life, from when
-# its processes have been started (a tenth of a second) to its end. The job must end within 5 seconds, on all ranks and with the rank named; and then go on from its last
-# checkpoint (or from the start, if it had none yet) to the same bits as a job left alone, which are those of the world `local`.
-# The same SEED gives the same ranks and moments; 0 takes a new one and says which.
+# its processes have been started (a tenth of a second) to its end. The job must end within 5 seconds, on all ranks and with the
+# rank named; and then go on from its last checkpoint (or from the start, if it had none yet) to the same bits as a job
+# left alone, which are those of the world `local`. The same SEED gives the same ranks and moments; 0 takes a new one and
+# says which.
 set -uo pipefail
 build=$(cd "${1:?usage: nightly.sh BUILD [TIMES] [SEED]}" && pwd)
 times=${2:-50} seed=${3:-0}
