@@ -369,6 +369,8 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     }
     struct peer *p = &w->peers[from];
     p->heard_s = clock_now_s();
+    if (h.kind <= LAST_OF_AGENTS)
+        expect_traffic(w);
     m->due_s = due_s(w, m, p->heard_s);
     *p->arriving_end = m;
     p->arriving_end = &m->next;
