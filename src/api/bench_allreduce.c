@@ -12,15 +12,25 @@
 #include "api/bench.h"
 #include "api/registry.h"
 #include "api/session.h"
+#include "base/text.h"
 #include "collective/collective.h"
 
 struct allreduce_bench {
+    int world;
     int64_t agents, floats;
     double latency_ms, bandwidth_mbps;
 };
 
+static const char *const worlds[] = {"local", "mpi", NULL};
+
 #define AT(member) offsetof(struct allreduce_bench, member)
 static const struct field rows[] = {
+    {.name = "world",
+     .kind = FIELD_CHOICE,
+     .offset = AT(world),
+     .fallback = "local",
+     .choices = worlds,
+     .help = "virtual time on a network, or real time between ranks"},
     {.name = "agents",
      .kind = FIELD_INT,
      .offset = AT(agents),
@@ -181,8 +191,18 @@ static fault play(const struct allreduce_bench *s, char **json)
     return f;
 }
 
+static bool is_for_ranks(const char *const *settings, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text_is(settings[i], "world=mpi"))
+            return true;
+    return false;
+}
+
 fault bench_allreduce(const char *const *settings, size_t n, char **json)
 {
+    if (is_for_ranks(settings, n))
+        return bench_ranks(settings, n, json);
     struct arena arena = {0};
     struct allreduce_bench s = {0};
     fault f = bench_settings(rows, sizeof rows / sizeof *rows, settings, n, &arena, &s);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGN = 16, FIRST_CHUNK = 4096, HUGE_PAGE = 2 << 20 };
 
@@ -68,20 +69,41 @@ void arena_release(struct arena *a)
     }
 }
 
+static fault open_block(size_t size, int flags, int file, struct block *out)
+{
+    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, file, 0);
+    if (bytes == MAP_FAILED)
+        return FAIL(FAULT_MEMORY, "out of memory: %zu MiB asked for in one piece", size >> 20);
+    madvise(bytes, size, MADV_HUGEPAGE); /* a hint: without huge pages all works, a little slower */
+    *out = (struct block){bytes, size, file >= 0, file};
+    return OK;
+}
+
+static size_t block_size(size_t n_bytes)
+{
+    return round_up(n_bytes ? n_bytes : 1, n_bytes >= HUGE_PAGE ? HUGE_PAGE : 4096);
+}
+
 fault block_open(size_t n_bytes, struct block *out)
 {
-    size_t size = round_up(n_bytes ? n_bytes : 1, n_bytes >= HUGE_PAGE ? HUGE_PAGE : 4096);
-    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (bytes == MAP_FAILED)
-        return FAIL(FAULT_MEMORY, "out of memory: %zu MiB asked for in one piece", n_bytes >> 20);
-    madvise(bytes, size, MADV_HUGEPAGE); /* a hint: without huge pages all works, a little slower */
-    *out = (struct block){bytes, size};
-    return OK;
+    return open_block(block_size(n_bytes), MAP_PRIVATE | MAP_ANONYMOUS, -1, out);
+}
+
+fault block_open_shared(size_t n_bytes, struct block *out)
+{
+    int file = memfd_create("veche", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, (off_t)block_size(n_bytes)) == 0)
+        return open_block(block_size(n_bytes), MAP_SHARED, file, out);
+    if (file >= 0)
+        close(file);
+    return block_open(n_bytes, out);
 }
 
 void block_close(struct block *b)
 {
     if (b->bytes)
         munmap(b->bytes, b->n_bytes);
+    if (b->is_shared)
+        close(b->file);
     *b = (struct block){0};
 }

@@ -7,6 +7,7 @@
 #ifndef VECHE_BASE_ARENA_H
 #define VECHE_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/fault.h"
@@ -27,9 +28,13 @@ void arena_release(struct arena *a);
 struct block {
     void *bytes; /* owned */
     size_t n_bytes;
+    bool is_shared;
+    int file; /* owned, of a shared one */
 };
 
 fault block_open(size_t n_bytes, struct block *out);
+/* The same in memory that other processes can map by its file, where the system has such; else is_shared is false. */
+fault block_open_shared(size_t n_bytes, struct block *out);
 void block_close(struct block *b);
 
 /* The next multiple of `step` (a power of two) at or after n. */

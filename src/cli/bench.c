@@ -46,7 +46,9 @@ int cli_bench(int argc, char **argv)
                                        "overrides of an experiment: agents=100 topology=cycle:100. "
                                        "allreduce: how long a sum over agents takes on a network by every "
                                        "algorithm, and should by its formula. Settings and defaults: "
-                                       "agents=16 floats=1000000 latency_ms=1 bandwidth_mbps=1000.",
+                                       "agents=16 floats=1000000 latency_ms=1 bandwidth_mbps=1000. Under "
+                                       "mpirun with world=mpi: how long it really takes, beside the MPI's own; "
+                                       "longest_kb=102400 repeats=15.",
                                        NULL,
                                        NULL,
                                        NULL};

@@ -43,6 +43,9 @@ void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
 void watchman_end(struct watchman *w);
 void cli_say_stopping(void);
 
+/* witness.c: under MPICH's mpirun, a process that tells if this one is killed. Before any thread is made. */
+void witness_begin(void);
+
 /* progress.c: a bar on a terminal, plain lines elsewhere. */
 struct progress {
     bool terminal, bar_shown;

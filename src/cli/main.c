@@ -47,6 +47,7 @@ int main(int argc, char **argv)
         printf("veche %s\n", veche_version());
         return 0;
     }
+    witness_begin();
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);

@@ -4,7 +4,21 @@
 extern const struct collective collective_all_to_all, collective_star, collective_tree, collective_ring,
     collective_butterfly, collective_halving_doubling, collective_binary_blocks;
 
-const struct collective *const collectives[N_COLLECTIVES] = {
+static fault native_sum(struct group *g, enum row row, size_t first, size_t end)
+{
+    struct link *l = g->link;
+    if (!l->ops->sum)
+        return FAIL(FAULT_USAGE, "algorithm 'native': the world '%s' has no sum of its own", l->ops->name);
+    if (g->n != g->n_all)
+        return FAIL(FAULT_USAGE, "algorithm 'native' sums over all %zu agents, and %zu are left", g->n_all,
+                    g->n);
+    return l->ops->sum(l, row, first, end);
+}
+
+static const struct collective native = {
+    .name = "native", .help = "the all-reduce of the world itself, where it has one", .sum = native_sum};
+
+const struct collective *const collectives[N_COLLECTIVES + 1] = {
     [ALL_TO_ALL] = &collective_all_to_all,
     [STAR] = &collective_star,
     [TREE] = &collective_tree,
@@ -12,9 +26,10 @@ const struct collective *const collectives[N_COLLECTIVES] = {
     [BUTTERFLY] = &collective_butterfly,
     [HALVING_DOUBLING] = &collective_halving_doubling,
     [BINARY_BLOCKS] = &collective_binary_blocks,
+    [NATIVE] = &native,
 };
 
-const char *const collective_names[N_COLLECTIVES + 1] = {
+const char *const collective_names[N_COLLECTIVES + 2] = {
     [ALL_TO_ALL] = "all-to-all",
     [STAR] = "star",
     [TREE] = "tree",
@@ -22,6 +37,7 @@ const char *const collective_names[N_COLLECTIVES + 1] = {
     [BUTTERFLY] = "butterfly",
     [HALVING_DOUBLING] = "halving-doubling",
     [BINARY_BLOCKS] = "binary-blocks",
+    [NATIVE] = "native",
 };
 
 static size_t end_of(const struct group *g, enum row row, size_t end)

@@ -35,10 +35,22 @@ struct collective {
     double (*seconds)(size_t members, size_t floats, double alpha_s, double beta_s);
 };
 
-/* In the order of the enum below; names as written after `algorithm:`. */
-enum { ALL_TO_ALL, STAR, TREE, RING, BUTTERFLY, HALVING_DOUBLING, BINARY_BLOCKS, N_COLLECTIVES };
-extern const struct collective *const collectives[N_COLLECTIVES];
-extern const char *const collective_names[N_COLLECTIVES + 1]; /* NULL at the end: the choices of a setting */
+/* In the order of the enum below; names as written after `algorithm:`. After our own comes the world's, where
+ * it has one (link_ops.sum): it sums over all agents or not at all, has no formulas, and its bits are its own
+ * affair. */
+enum {
+    ALL_TO_ALL,
+    STAR,
+    TREE,
+    RING,
+    BUTTERFLY,
+    HALVING_DOUBLING,
+    BINARY_BLOCKS,
+    N_COLLECTIVES,
+    NATIVE = N_COLLECTIVES
+};
+extern const struct collective *const collectives[N_COLLECTIVES + 1];
+extern const char *const collective_names[N_COLLECTIVES + 2]; /* NULL at the end: the choices of a setting */
 
 /* Sum, then every member divides by their number. An end beyond the row, TO_END say, means the row's end. */
 fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/fault.h"
 #include "data/data.h"
 #include "experiment/experiment.h"
@@ -29,7 +30,7 @@ struct engine_setup {
     enum precision precision;
     int threads; /* 0: one for each core */
     const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
-    bool rows_on_host; /* only an engine that has `floats` will do */
+    bool rows_on_host; /* only an engine that has `floats` will do; it should have them where others can map them */
 };
 
 /* One replica learns from one batch: its gradient row is overwritten, its statistics row moves.
@@ -102,6 +103,7 @@ struct engine_work {
 struct engine { /* the part all engines share; each embeds it first */
     const struct engine_ops *ops;
     struct engine_setup setup;
+    const struct block *shared; /* all rows, in memory that other processes can map; NULL: nobody can */
     char aside[200]; /* why `auto` did not take a faster engine; mostly empty */
 };
 

@@ -23,7 +23,8 @@ static fault open_rows(struct host *h)
         h->stride[row] = round_up(row_size(s, (enum row)row), ROW_ALIGN);
         n_floats += h->stride[row] * n_rows_of(s);
     }
-    TRY(block_open(n_floats * sizeof(float), &h->memory));
+    TRY((s->rows_on_host ? block_open_shared : block_open)(n_floats * sizeof(float), &h->memory));
+    h->engine.shared = h->memory.is_shared ? &h->memory : NULL;
     float *at = h->memory.bytes;
     for (int row = 0; row < N_ROWS; row++) {
         h->rows[row] = at;

@@ -101,6 +101,10 @@ struct link_ops {
      * none. */
     fault (*sum)(struct link *l, enum row row, size_t first, size_t end);
 
+    /* All that learn give a span of their rows to their neighbours in the topology, by a means of the world's own: out[i]
+     * becomes what neighbour i had; NULL: it has none. Everyone must take part. */
+    fault (*gather_near)(struct link *l, struct span span, struct parcel *out);
+
     /* Something has arrived under this tag, from anyone. */
     bool (*has_mail)(const struct link *l, uint64_t tag);
     /* Lets go of messages that arrived for tags below this one. */

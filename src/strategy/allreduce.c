@@ -3,13 +3,13 @@
  *   g_k = 1/m sum_t g^t_k                 by an all-reduce of the gradients (`algorithm`)
  *   theta_{k+1} = theta_k - alpha_k g_k   everywhere alike
  *
- * All start from the same parameters and take the same steps, and an all-reduce gives everybody the same bits: the
- * replicas never part. With batch b on m agents this is plain SGD with batch m b.
+ * All start from the same parameters and take the same steps, and an all-reduce gives everybody the same
+ * bits: the replicas never part. With batch b on m agents this is plain SGD with batch m b.
  *
- * The gradient becomes ready from its end on; with `bucket_kb` it is cut into buckets, and each is summed as soon as it
- * is ready, while the backward pass goes on. When an agent dies or comes back, the living re-form (group.h) and do the
- * round again; whoever is behind takes over the rows of whoever is furthest. With `backups` only the first m - b
- * gradients of a round count (backups.h).
+ * The gradient becomes ready from its end on; with `bucket_kb` it is cut into buckets, and each is summed as
+ * soon as it is ready, while the backward pass goes on. When an agent dies or comes back, the living re-form
+ * (group.h) and do the round again; whoever is behind takes over the rows of whoever is furthest. With
+ * `backups` only the first m - b gradients of a round count (backups.h).
  */
 #include "strategy/backups.h"
 #include "strategy/strategies.h"
@@ -89,7 +89,11 @@ static fault allreduce_check(const struct experiment *e, size_t n_agents)
     if (s->backups && (size_t)s->backups >= n_agents)
         return fail_at(e->strategy.place, "strategy.backups: %lld of %zu agents cannot all be spared",
                        (long long)s->backups, n_agents);
-    return OK;
+    if (s->backups && s->algorithm == NATIVE)
+        return fail_at(
+            e->strategy.place,
+            "strategy.algorithm: 'native' sums over all agents; it cannot be with strategy.backups");
+    return strategy_check_native(e, "algorithm", s->algorithm == NATIVE);
 }
 
 static fault allreduce_rejoin(struct agent *a)
@@ -112,14 +116,16 @@ static const struct field fields[] = {
      .fallback = "0",
      .min = 0,
      .max = 1e9,
-     .help = "gradients go in buckets of so many KiB while the backward pass goes on; 0: in one piece after it"},
+     .help =
+         "gradients go in buckets of so many KiB while the backward pass goes on; 0: in one piece after it"},
     {.name = "backups",
      .kind = FIELD_INT,
      .offset = AT(backups),
      .fallback = "0",
      .min = 0,
      .max = 1e5,
-     .help = "so many agents need not be waited for: the first gradients of a round count, late ones are dropped"},
+     .help = "so many agents need not be waited for: the first gradients of a round count, late ones are "
+             "dropped"},
     {.name = "mix_statistics",
      .kind = FIELD_FLAG,
      .offset = AT(mix_statistics),

@@ -138,6 +138,13 @@ static fault average_run(struct agent *a)
     return agent_agree(a);
 }
 
+static fault average_check(const struct experiment *e, size_t n_agents)
+{
+    (void)n_agents;
+    const struct average *s = e->strategy.settings;
+    return strategy_check_native(e, "algorithm", s->algorithm == NATIVE);
+}
+
 static const char *const weighings[] = {"equal", "data", NULL};
 
 #define AT(member) offsetof(struct average, member)
@@ -187,7 +194,8 @@ static const struct field fields[] = {
     MIXED_FIELDS(AT(mixed)),
 };
 
-static const struct strategy_row row = {.run = average_run, .forms_group = true, .n_keep = 2};
+static const struct strategy_row row = {
+    .run = average_run, .forms_group = true, .n_keep = 2, .check = average_check};
 
 const struct kind strategy_average = {
     .name = "average",

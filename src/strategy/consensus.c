@@ -16,11 +16,12 @@
 #include "strategy/strategies.h"
 
 enum order { ADAPT_THEN_COMBINE, COMBINE_THEN_ADAPT };
+enum exchange { MESSAGES, NATIVELY };
 
 struct consensus {
     int64_t every;
     struct reals learn_every, mix_every; /* one for all agents, or one each */
-    int order;
+    int order, exchange;
     struct mixed mixed;
 };
 
@@ -54,6 +55,8 @@ static fault do_without(struct agent *a, size_t peer, fault f)
 
 static fault send_to_neighbours(struct agent *a, const struct consensus *c)
 {
+    if (c->exchange == NATIVELY)
+        return OK; /* all at once, when all are to be combined */
     for (size_t i = 0; i < agent_degree(a); i++) {
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
@@ -65,8 +68,23 @@ static fault send_to_neighbours(struct agent *a, const struct consensus *c)
     return OK;
 }
 
+/* By the cluster's own means: the same sum in the same order, so the same bits. */
+static fault combine_natively(struct agent *a, const struct consensus *c)
+{
+    size_t n = agent_degree(a);
+    double self = 1;
+    TRY(a->link->ops->gather_near(a->link, whole(mixed_rows(&c->mixed)), a->parcels));
+    for (size_t i = 0; i < n; i++) {
+        a->shares[i] = agent_weight(a, i);
+        self -= a->shares[i];
+    }
+    return n ? agent_mix(a, mixed_rows(&c->mixed), self, n) : OK;
+}
+
 static fault combine(struct agent *a, const struct consensus *c)
 {
+    if (c->exchange == NATIVELY)
+        return combine_natively(a, c);
     double self = 1;
     size_t n = 0;
     for (size_t i = 0; i < agent_degree(a); i++) {
@@ -123,10 +141,16 @@ static fault consensus_check(const struct experiment *e, size_t n_agents)
             return fail_at(e->strategy.place,
                            "strategy.%s: %zu numbers for %zu agents; write one for all or one each", names[i],
                            lists[i]->n, n_agents);
-    return OK;
+    if (c->exchange == NATIVELY && c->mix_every.n > 1)
+        return fail_at(
+            e->strategy.place,
+            "strategy.exchange: 'native' is for agents that all mix in the same rounds; strategy.mix_every "
+            "has a number for each");
+    return strategy_check_native(e, "exchange", c->exchange == NATIVELY);
 }
 
 static const char *const orders[] = {"adapt-then-combine", "combine-then-adapt", NULL};
+static const char *const exchanges[] = {"messages", "native", NULL};
 
 #define AT(member) offsetof(struct consensus, member)
 static const struct field fields[] = {
@@ -159,6 +183,13 @@ static const struct field fields[] = {
      .fallback = "adapt-then-combine",
      .choices = orders,
      .help = "step before mixing, or mixing before the step (D-PSGD)"},
+    {.name = "exchange",
+     .kind = FIELD_CHOICE,
+     .offset = AT(exchange),
+     .fallback = "messages",
+     .choices = exchanges,
+     .help =
+         "how rows reach the neighbours; native: by the cluster's own neighbourhood collective (world mpi)"},
     MIXED_FIELDS(AT(mixed)),
 };
 

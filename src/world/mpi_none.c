@@ -60,3 +60,8 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
     (void)seat, (void)stage, (void)agents, (void)engine, (void)watcher, (void)out;
     return none();
 }
+
+void mpi_sum_at_once(struct link *l, float *floats, size_t n)
+{
+    (void)l, (void)floats, (void)n;
+}

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # nightly.sh BUILD [TIMES] [SEED] - jobs under mpirun whose ranks are killed at random moments, TIMES times (50).
 #
-# Strategies and MPIs take turns. Each time a random rank of four gets SIGKILL at a random moment of the job's life, its start and
-# its end included. The job must end within 5 seconds, on all ranks and with the rank named; and then go on from its last
-# checkpoint (or from the start, if it had none yet) to the same bits as a job left alone, which are those of the world `local`.
-# The same SEED gives the same ranks and moments; 0 takes a new one and says which.
+# Strategies and MPIs take turns. Each time a random rank of four gets SIGKILL at a random moment of the job's life, from when
+# its processes have been started (a tenth of a second) to its end. The job must end within 5 seconds, on all ranks and with the
+# rank named; and then go on from its last checkpoint (or from the start, if it had none yet) to the same bits as a job
+# left alone, which are those of the world `local`. The same SEED gives the same ranks and moments; 0 takes a new one and
+# says which.
 set -uo pipefail
 build=$(cd "${1:?usage: nightly.sh BUILD [TIMES] [SEED]}" && pwd)
 times=${2:-50} seed=${3:-0}
@@ -61,21 +62,19 @@ left_alone() { # KIND STRATEGY
     }
 }
 
+is_veche() { [[ $(readlink "/proc/$1/exe" 2>/dev/null) == "$program" ]]; }
+
 ranks_in() { # FOLDER: lines of process id and rank
     local process
     for process in $(pgrep -f -- "$1"); do
-        [[ $(readlink "/proc/$process/exe") == "$program" ]] || continue
+        is_veche "$process" && ! is_veche "$(ps -o ppid= -p "$process" | tr -d ' ')" || continue # a rank may have a child
         tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null |
             sed -n "s/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=\([0-9]*\)$/$process \2/p" | head -n 1
     done
 }
 
-# The launcher or another rank says who died. MPICH's mpirun names host and process only; which rank that is stands in the run's
-# first lines, once the ranks have met.
-is_named() { # RANK PROCESS
-    grep -Eqi "rank $1\b.*(signal 9|killed|died|gone|silent)" "$folder.err" && return
-    grep -q "PID $2 RUNNING AT $(hostname)" "$folder.json" "$folder.err" || return 1
-    grep -q "rank $1 is process $2\b" "$folder.err" || ! grep -q ' is process ' "$folder.err"
+is_named() { # RANK: the launcher or another rank says who died
+    grep -Eq "rank $1\b.*(signal 9|killed|gone)" "$folder.err"
 }
 
 complain() {
@@ -102,7 +101,7 @@ kill_one() { # KIND STRATEGY RANK SECONDS: starts a job and kills a rank of it; 
     ended_s=$(since "$at")
     wait $launcher && [[ ! -s $folder.json ]] && complain 'the launcher says that all is well'
     exceeds "$ended_s" $limit_s && complain "it took $ended_s s to end"
-    is_named "$3" "$process" || complain "nobody names rank $3 (process $process)"
+    is_named "$3" || complain "nobody names rank $3 (process $process)"
 }
 
 go_on() { # KIND STRATEGY: from the last checkpoint; prints where from
@@ -130,7 +129,7 @@ for ((i = 0; i < times; i++)); do
     fi
     trial_failed=no ended_s=0 from=
     folder=$work/trial-$i
-    after_s=$(awk -v part=$moment -v all="${calm[$kind.$strategy]#* }" 'BEGIN { printf "%.2f", all * part / 32768 }')
+    after_s=$(awk -v part=$moment -v all="${calm[$kind.$strategy]#* }" 'BEGIN { printf "%.2f", 0.1 + all * part / 32768 }')
     until kill_one "$kind" "$strategy" $rank "$after_s"; do
         after_s=$(awk -v s="$after_s" 'BEGIN { printf "%.2f", s * 0.7 }')
         rm -rf "$folder"*

@@ -47,6 +47,7 @@ sha() { json params_sha256 2>/dev/null <"$(ls runs/job-"$job"/*/summary.json | h
 rank_of_job() { # RANK: its process id
     local process
     for process in $(pgrep -f "^$VECHE (run|resume) "); do
+        pgrep -f "^$VECHE (run|resume) " | grep -qx "$(ps -o ppid= -p "$process" | tr -d ' ')" && continue # a rank's child
         tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -cx -e "SLURM_JOB_ID=$job" -e "SLURM_PROCID=$1" |
             grep -qx 2 && echo "$process"
     done

@@ -26,7 +26,7 @@ static unsigned log2_of(size_t room)
     return 63u - (unsigned)__builtin_clzll(room);
 }
 
-static unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room)
+unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room)
 {
     *room = 64;
     while (*room < n)
@@ -37,7 +37,7 @@ static unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room)
     return b ? (unsigned char *)b : aligned_alloc(64, *room);
 }
 
-static void give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
+void give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
 {
     struct blank *b = (struct blank *)(void *)bytes;
     if (!b)
@@ -64,6 +64,8 @@ void message_drop(struct mpi *w, struct message *m)
 {
     if (!m)
         return;
+    if (m->head.offer)
+        offer_is_over(w, m);
     give_bytes(w, m->bytes, m->room);
     m->next = w->free_messages;
     w->free_messages = m;
@@ -71,7 +73,7 @@ void message_drop(struct mpi *w, struct message *m)
 
 /* ---- spans ---- */
 
-static size_t floats_in_row(const struct mpi *w, struct span s, enum row row)
+size_t floats_in_row(const struct mpi *w, struct span s, enum row row)
 {
     size_t size = s.rows & 1u << row ? floats_of(w, row) : 0, end = s.end < size ? s.end : size;
     return end > s.first ? end - s.first : 0;
@@ -88,10 +90,12 @@ size_t span_bytes(const struct mpi *w, struct span s)
 const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
-    struct span s = {m->head.rows, (size_t)m->head.first, (size_t)m->head.end};
+    struct span s = span_of(&m->head);
     size_t n = floats_in_row(w, s, row);
     if (m->head.kind == MSG_BYTES || s.first > first || s.first + n < end || !n)
         return NULL;
+    if (m->head.offer)
+        return offered_row(w, m->from, row) + first;
     for (int before = 0; before < (int)row; before++)
         at += floats_in_row(w, s, (enum row)before);
     return at + (first - s.first);
@@ -108,10 +112,10 @@ struct stretch {
 static int cut(const struct mpi *w, const struct head *h, struct stretch out[MOST_BODIES])
 {
     int n = 0;
-    if (h->n_bytes <= INLINE_BYTES)
+    if (h->n_bytes <= INLINE_BYTES || h->offer)
         return 0;
     size_t piece = w->piece_bytes / sizeof(float);
-    struct span s = {h->rows, (size_t)h->first, (size_t)h->end};
+    struct span s = span_of(h);
     for (int row = 0; row < N_ROWS; row++)
         for (size_t at = 0, all = floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES; at += piece) {
             size_t some = all - at < piece ? all - at : piece;
@@ -170,7 +174,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     }
     memcpy(s->copy, h, sizeof *h);
     unsigned char *at = s->copy + sizeof *h;
-    struct span span = {h->rows, (size_t)h->first, (size_t)h->end};
+    struct span span = span_of(h);
     if (fits && bytes)
         memcpy(at, bytes, (size_t)h->n_bytes);
     for (int row = 0; fits && !bytes && row < N_ROWS; row++) {
@@ -219,12 +223,35 @@ void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
             tell(w, i, kind, tag, NULL, 0);
 }
 
+static void offer_rows(struct mpi *w, size_t to, struct head *h)
+{
+    struct span span = span_of(h);
+    h->offer = ++w->offers;
+    for (int row = 0; row < N_ROWS; row++) {
+        size_t n = floats_in_row(w, span, (enum row)row);
+        struct sending *s = n ? sending_new(w, 0) : NULL;
+        if (n && !s)
+            out_of_memory(w);
+        if (!s)
+            continue;
+        *s = (struct sending){
+            .next = w->sendings, .to = to, .row = (enum row)row, .first = span.first, .end = span.first + n,
+            .offer = h->offer};
+        w->sendings = s;
+    }
+    send_head(w, to, h, NULL);
+}
+
 void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
-    struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span)};
+    struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span), 0};
     struct stretch stretches[MOST_BODIES];
     if (w->is_leaving || w->peers[to].is_gone)
         return;
+    if (kind == MSG_ROWS && can_offer(w, to, (size_t)h.n_bytes)) {
+        offer_rows(w, to, &h);
+        return;
+    }
     int n_bodies = cut(w, &h, stretches);
     send_head(w, to, &h, NULL);
     for (int i = 0; i < n_bodies; i++) {
@@ -240,21 +267,35 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
     }
 }
 
+static void take_off(struct mpi *w, struct sending **at)
+{
+    struct sending *s = *at;
+    *at = s->next;
+    give_bytes(w, s->copy, s->room);
+    s->next = w->free_sendings;
+    w->free_sendings = s;
+}
+
 static void look_after_sendings(struct mpi *w)
 {
     for (struct sending **at = &w->sendings; *at;) {
-        struct sending *s = *at;
-        int gone;
-        MPI_Test(&s->request, &gone, MPI_STATUS_IGNORE);
-        if (!gone) {
-            at = &s->next;
-            continue;
-        }
-        *at = s->next;
-        give_bytes(w, s->copy, s->room);
-        s->next = w->free_sendings;
-        w->free_sendings = s;
+        int gone = 0;
+        if (!(*at)->offer)
+            MPI_Test(&(*at)->request, &gone, MPI_STATUS_IGNORE);
+        if (gone)
+            take_off(w, at);
+        else
+            at = &(*at)->next;
     }
+}
+
+static void hear_of_fetching(struct mpi *w, uint64_t offer)
+{
+    for (struct sending **at = &w->sendings; *at;)
+        if ((*at)->offer == offer)
+            take_off(w, at);
+        else
+            at = &(*at)->next;
 }
 
 bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end)
@@ -279,7 +320,10 @@ static bool are_gone(const struct mpi *w, const void *ctx)
 fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
 {
     struct floats_on_the_way f = {row, first, end};
-    return are_gone(w, &f) ? OK : wait_until(w, are_gone, &f, ANYONE);
+    if (are_gone(w, &f))
+        return OK;
+    fetch_everything(w); /* who must wait for others to read may be waited for */
+    return wait_until(w, are_gone, &f, ANYONE);
 }
 
 /* ---- receiving ---- */
@@ -306,7 +350,7 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
 {
     struct head h;
     memcpy(&h, slot->bytes, sizeof h);
-    struct message *m = message_new(w, (size_t)h.n_bytes);
+    struct message *m = message_new(w, h.offer ? 0 : (size_t)h.n_bytes);
     if (!m) {
         out_of_memory(w);
         return;
@@ -425,6 +469,9 @@ static void deliver(struct mpi *w, struct message *m)
         break;
     case MSG_CLOSED:
         w->peers[m->from].has_closed = true;
+        break;
+    case MSG_FETCHED:
+        hear_of_fetching(w, m->head.tag);
         break;
     default:
         serve_look(w, m);
@@ -556,11 +603,13 @@ const char *member_called(const struct mpi *w, size_t member, char name[128])
     return name;
 }
 
-enum { POLLS_BEFORE_NAP = 2000 };
+enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000 };
 
 /* Polls for a while, then more and more seldom; where ranks outnumber cores every poll gives the core away. */
 static void rest(struct mpi *w, unsigned *n_polls)
 {
+    if (w->lessons.is_running || *n_polls >= POLLS_BEFORE_FETCH)
+        fetch_everything(w);
     if (w->lessons.is_running && rest_beside_job(w))
         return;
     if (++*n_polls > POLLS_BEFORE_NAP)
@@ -683,6 +732,7 @@ void courier_close(struct mpi *w)
             free(w->blanks[i]);
             w->blanks[i] = next;
         }
+    forget_rows(w);
     free(w->slots);
     free(w->peers);
     free(w->told);

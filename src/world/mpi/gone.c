@@ -80,6 +80,19 @@ static void drop_questions_of(struct mpi *w, size_t member)
         w->asked_end = &(*w->asked_end)->next;
 }
 
+/* Whether those who are left are let live. Else the launcher is about to end them, and what they did meanwhile must not
+ * be saved: the run goes on from what all of them had come to. */
+static bool others_live(void)
+{
+    static const char *const names[] = {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"}; /* the second: ULFM */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && (strcmp(text, "1") == 0 || strcmp(text, "true") == 0))
+            return true;
+    }
+    return false;
+}
+
 void member_is_gone(struct mpi *w, size_t member)
 {
     char name[128], text[192];
@@ -95,7 +108,9 @@ void member_is_gone(struct mpi *w, size_t member)
         if (i != w->link.self && !w->peers[i].is_gone)
             tell(w, i, MSG_GONE, member, NULL, 0);
     snprintf(text, sizeof text, "%s is gone", member_called(w, member, name));
-    if (member == 0)
+    if (!others_live())
+        break_off(w, FAIL(FAULT_CRASH, "%s, and the run with it; go on from its last checkpoint with veche resume", text));
+    else if (member == 0)
         break_off(w, FAIL(FAULT_PEER, "%s, who leads the run", text));
     else if (is_leader(w))
         w->watcher.note(w->watcher.ctx, world_now_s(w), member, "gone", text);

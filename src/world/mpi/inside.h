@@ -1,6 +1,7 @@
 /* inside.h - what the files of the world `mpi` share.
  *
  *   courier.c   what travels: heads, bodies, who is heard of, how one waits
+ *   fetch.c     rows of ranks on this machine, read where they lie
  *   mail.c      what agents send each other and how they receive it
  *   lesson.c    the thread that computes
  *   verbs.c     what agents may ask for
@@ -8,7 +9,7 @@
  *   pause.c     all stand still, so that the leader may look
  *   look.c      the leader's looks, and how the others serve them
  *   gone.c      a member whose process is gone
- *   native.c    the MPI's own collectives
+ *   native.c    the MPI's own sums; near.c: its exchange between neighbours
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
  * Nothing is delivered but from `progress`, which only those who wait call: between two waits nothing changes under an
@@ -57,7 +58,8 @@ enum kind_of_message {
     MSG_WRITE,
     MSG_SET_ACCOUNT,
     MSG_CLOSE, /* from the leader: it is over; the tag says whether well */
-    MSG_CLOSED
+    MSG_CLOSED,
+    MSG_FETCHED /* an offer of yours, the tag, is over */
 };
 
 struct head {
@@ -65,6 +67,7 @@ struct head {
     uint64_t tag;
     uint64_t first, end; /* of the rows */
     uint64_t n_bytes;    /* that follow: in the same MPI message where they fit, else as bodies */
+    uint64_t offer;      /* 0, or its number: nothing follows, the rows can be read where they lie */
 };
 
 enum { SLOT_BYTES = 4096, N_SLOTS = 16, INLINE_BYTES = SLOT_BYTES - sizeof(struct head), MOST_BODIES = 24 };
@@ -78,6 +81,7 @@ struct message { /* heard, and not yet let go */
     double due_s; /* the real time at which it is there, on a network that is slower than the real one */
     size_t room;  /* of bytes */
     unsigned char *bytes;
+    struct message *next_in_hand; /* an agent has it, and its rows are still where they were offered */
 };
 
 struct sending {
@@ -88,6 +92,7 @@ struct sending {
     size_t to;
     enum row row; /* floats [first, end) of it may not be written before it is gone */
     size_t first, end;
+    uint64_t offer; /* 0, or its number: nothing travels, and it is gone when it was fetched */
 };
 
 struct peer {
@@ -102,6 +107,8 @@ struct peer {
     bool has_closed;
     char host[64];
     int64_t pid;
+    const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
+    bool sees_my_rows;
 };
 
 struct state { /* how a member stands, for the leader */
@@ -128,6 +135,15 @@ struct lessons { /* the thread that computes */
     struct pick *picks; /* owned */
 };
 
+struct near { /* my neighbours in the topology, once they were asked for */
+    bool is_known;
+    MPI_Comm comm;      /* of those that learn, as a graph */
+    struct arena arena; /* owned: all below, of n */
+    int n, *whom, *counts;
+    MPI_Aint *from, *to;
+    MPI_Datatype *types;
+};
+
 struct mpi {
     struct world world; /* first */
     struct link link;   /* of this rank's agent; its world is found by its place */
@@ -138,7 +154,8 @@ struct mpi {
     struct engine *engine;
     struct watcher watcher;
     size_t n;
-    MPI_Comm comm, learners;
+    MPI_Comm comm, learners; /* of all; of agents that learn */
+    struct near near;
     struct slot {
         MPI_Request request;
         unsigned char bytes[SLOT_BYTES];
@@ -152,6 +169,8 @@ struct mpi {
         struct blank *next;
     } *blanks[64]; /* memory for bytes, by the logarithm of its size */
     size_t piece_bytes; /* the most that MPI gets in one piece */
+    uint64_t offers;    /* made so far */
+    struct message *in_hand; /* offered to me, with my agent, and not yet fetched */
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
@@ -240,10 +259,18 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
 fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
 bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
 struct message *message_new(struct mpi *w, size_t n_bytes); /* NULL: out of memory */
+/* Memory for bytes, kept for the next one who asks for so much. */
+unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room);
+void give_bytes(struct mpi *w, unsigned char *bytes, size_t room);
 void message_drop(struct mpi *w, struct message *m);
-/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. */
+/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until one waits. */
 const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end);
 size_t span_bytes(const struct mpi *w, struct span s);
+size_t floats_in_row(const struct mpi *w, struct span s, enum row row);
+static inline struct span span_of(const struct head *h)
+{
+    return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
+}
 
 /* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */
 typedef bool is_done(const struct mpi *w, const void *ctx);
@@ -256,6 +283,20 @@ double world_now_s(const struct mpi *w);
 void stand_still(struct mpi *w, bool still);
 /* "agent 2 (rank 2 on node7)" */
 const char *member_called(const struct mpi *w, size_t member, char name[128]);
+
+/* fetch.c */
+struct place_of_rows { /* where another process finds them; file -1: nowhere */
+    int64_t pid, file;
+    uint64_t device, inode, n_bytes;
+};
+struct place_of_rows rows_here(const struct mpi *w);
+bool rows_can_be_seen(struct mpi *w, size_t peer, const struct place_of_rows *place); /* from here: they are mapped */
+void forget_rows(struct mpi *w);
+const float *offered_row(const struct mpi *w, size_t peer, enum row row);
+bool can_offer(const struct mpi *w, size_t to, size_t n_bytes);
+/* All that was offered to me, into memory of my own. */
+void fetch_everything(struct mpi *w);
+void offer_is_over(struct mpi *w, struct message *m); /* the sender may write its rows */
 
 /* mail.c */
 void mail_arrives(struct mpi *w, struct message *m);
@@ -314,6 +355,11 @@ extern const struct link_ops mpi_link;
 fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
+fault wait_for_all(struct mpi *w, MPI_Request *request); /* of a collective */
+
+/* near.c */
+void near_close(struct mpi *w);
+fault mpi_gather_near(struct link *l, struct span span, struct parcel *out);
 
 /* gone.c */
 void member_is_gone(struct mpi *w, size_t member);

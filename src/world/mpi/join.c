@@ -80,6 +80,15 @@ static fault check_launcher(size_t n_ranks)
                 "srun --mpi=%s", mpi_launched(), library, strncmp(library, "Open", 4) == 0 ? "pmix" : "pmi2");
 }
 
+/* Where ranks outnumber cores Open MPI must not spin either, and where they do not it should: every poll that gives the
+ * core away would cost a microsecond or, beside other programs, a slice of time. It reads this before anything else. */
+static void tell_open_mpi_to_yield(void)
+{
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    bool spins = here && atoi(here) > 0 && atoi(here) <= cores_available();
+    setenv("OMPI_MCA_mpi_yield_when_idle", spins ? "0" : "1", 0);
+}
+
 /* ---- together ---- */
 
 static void host_name(char name[64])
@@ -114,6 +123,7 @@ struct word {
     int64_t pid;
     int32_t kind; /* of a fault; -1: none */
     uint64_t number;
+    struct place_of_rows rows;
     char text[1024];
 };
 
@@ -173,8 +183,7 @@ fault mpi_join(struct mpi_seat *out)
     int started, given, rank, n;
     MPI_Initialized(&started);
     if (!started) {
-        /* Where ranks outnumber cores Open MPI must not spin either; it reads this before anything else. */
-        setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+        tell_open_mpi_to_yield();
         if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS || given < MPI_THREAD_FUNNELED)
             return FAIL(FAULT_PEER, "MPI cannot be started in a program with threads");
         atexit(leave);
@@ -258,15 +267,35 @@ fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_
     return OK;
 }
 
+/* Everyone tries to see the rows of everyone on its machine, and tells whom it can. */
+static fault look_round(struct mpi *w, const struct word *all, double patience_s)
+{
+    MPI_Request request;
+    unsigned char *seen = calloc(w->n, 2);
+    if (!seen)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < w->n; i++)
+        seen[i] = rows_can_be_seen(w, i, &all[i].rows);
+    MPI_Ialltoall(seen, 1, MPI_BYTE, seen + w->n, 1, MPI_BYTE, w->comm, &request);
+    TRY(wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
+    for (size_t i = 0; i < w->n; i++)
+        w->peers[i].sees_my_rows = seen[w->n + i];
+    free(seen);
+    return OK;
+}
+
 fault mpi_meet(struct mpi *w)
 {
+    double patience_s = w->stage->experiment->network.patience_s;
     struct word word = word_of(""), *all;
-    TRY(gather(&w->seat, &word, w->stage->experiment->network.patience_s, &all));
+    word.rows = rows_here(w);
+    TRY(gather(&w->seat, &word, patience_s, &all));
     for (size_t i = 0; i < w->n; i++) {
         memcpy(w->peers[i].host, all[i].host, sizeof all[i].host);
         w->peers[i].pid = all[i].pid;
         w->peers[i].heard_s = clock_now_s();
     }
+    fault f = look_round(w, all, patience_s);
     free(all);
-    return OK;
+    return f;
 }

@@ -169,8 +169,13 @@ static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
 
 fault mpi_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender)
 {
+    struct mpi *w = mpi_of(l);
     struct message *m;
-    TRY(wait_for_mail(mpi_of(l), (struct wanted){from, tag}, &m));
+    TRY(wait_for_mail(w, (struct wanted){from, tag}, &m));
+    if (m->head.offer) {
+        m->next_in_hand = w->in_hand;
+        w->in_hand = m;
+    }
     out->rows = m;
     if (sender)
         *sender = m->from;

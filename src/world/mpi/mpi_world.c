@@ -173,9 +173,18 @@ static bool all_have_closed(const struct mpi *w)
 /* The longest that a leader waits for the others to say goodbye, and anybody for its last words to go. */
 #define FAREWELL_S 3.0
 
+/* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
+static bool all_is_sent(const struct mpi *w)
+{
+    for (const struct sending *s = w->sendings; s; s = s->next)
+        if (!s->offer)
+            return false;
+    return true;
+}
+
 static bool may_leave(const struct mpi *w)
 {
-    return !w->sendings && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+    return all_is_sent(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed);
 }
 
 /* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take

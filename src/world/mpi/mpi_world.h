@@ -48,4 +48,7 @@ size_t mpi_replicas(const struct experiment *e);
 fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *agents, struct engine *engine,
                struct watcher watcher, struct world **out);
 
+/* For comparisons: the MPI's own all-reduce of any memory, as one call in which everyone waits. */
+void mpi_sum_at_once(struct link *l, float *floats, size_t n);
+
 #endif

@@ -19,16 +19,22 @@ fault native_open(struct mpi *w)
 
 void native_close(struct mpi *w)
 {
+    near_close(w);
     if (w->learners != MPI_COMM_NULL)
         MPI_Comm_free(&w->learners);
 }
 
-static bool is_summed(const struct mpi *w, const void *ctx)
+static bool is_over(const struct mpi *w, const void *ctx)
 {
-    int done;
+    int over;
     (void)w;
-    MPI_Test(*(MPI_Request *const *)ctx, &done, MPI_STATUS_IGNORE);
-    return done;
+    MPI_Test(*(MPI_Request *const *)ctx, &over, MPI_STATUS_IGNORE);
+    return over;
+}
+
+fault wait_for_all(struct mpi *w, MPI_Request *request)
+{
+    return wait_for_members(w, is_over, &request);
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -36,6 +42,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* All wait for all, and cannot tell for whom: whoever is silent is named by the leader, who hears from everyone. */
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
 {
     struct mpi *w = mpi_of(l);
@@ -43,13 +50,21 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
     double since = world_now_s(w);
     fault f = before_writing(w, row, first, end);
     for (size_t at = first; !f && at < end; at = smaller(at + piece, end)) {
-        MPI_Request request, *its = &request;
+        MPI_Request request;
         MPI_Iallreduce(MPI_IN_PLACE, row_of(w, row) + at, (int)smaller(piece, end - at), MPI_FLOAT, MPI_SUM, w->learners,
                        &request);
-        f = wait_until(w, is_summed, &its, ANYONE);
+        f = wait_for_all(w, &request);
         l->counts.messages++;
         l->counts.bytes += smaller(piece, end - at) * sizeof(float);
     }
     count_own_wait(w, ANYONE, since);
     return f;
+}
+
+void mpi_sum_at_once(struct link *l, float *floats, size_t n)
+{
+    struct mpi *w = mpi_of(l);
+    size_t piece = w->piece_bytes / sizeof(float);
+    for (size_t at = 0; at < n; at = smaller(at + piece, n))
+        MPI_Allreduce(MPI_IN_PLACE, floats + at, (int)smaller(piece, n - at), MPI_FLOAT, MPI_SUM, w->learners);
 }

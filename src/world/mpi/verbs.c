@@ -149,9 +149,9 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
     end = end < size ? end : size;
     fault f = from && weights ? OK : OUT_OF_MEMORY;
     if (!f && n && first < end) {
-        f = find_terms(w, terms, n, first, end, from, weights);
+        f = before_writing(w, into, first, end);
         if (!f)
-            f = before_writing(w, into, first, end);
+            f = find_terms(w, terms, n, first, end, from, weights);
         if (!f)
             host_blend(row_of(w, into) + first, from, weights, n, end - first);
     }
@@ -226,6 +226,7 @@ const struct link_ops mpi_link = {
     .take_round = mpi_take_round,
     .end_round = mpi_end_round,
     .sum = mpi_sum,
+    .gather_near = mpi_gather_near,
     .has_mail = mpi_has_mail,
     .forget = mpi_forget,
     .dissolve = mpi_dissolve,

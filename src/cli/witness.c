@@ -1,0 +1,70 @@
+/* witness.c - says which rank was killed, where nobody else can.
+ *
+ * MPICH's mpirun ends all other ranks at once when one is gone, and names one of them, as likely as not
+ * another one. It notices by the end of the rank's connection to it. So a small process, forked before
+ * anything else, holds that connection open, too: when its rank has ended it looks how, says so, and lets go.
+ * A rank that mpirun itself ends takes its witness along, since both are of one process group.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* The signal that killed a process whose parent has not asked for it yet; 0: it has ended by itself, -1: it
+ * still ends. */
+static int signal_that_killed(pid_t process)
+{
+    enum { EXIT_CODE = 52, STATE = 3 }; /* fields of the file, counted from one */
+    char path[32], text[1024] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = 0;
+    char *at = strrchr(text, ')'); /* its name may hold anything */
+    if (!at || at[1] != ' ' || at[2] != 'Z')
+        return -1;
+    for (int field = STATE - 1; at && field < EXIT_CODE; field++)
+        at = strchr(at + 1, ' ');
+    return at ? atoi(at) & 0x7f : 0;
+}
+
+static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
+{
+    char host[64] = "", word;
+    sigset_t all;
+    int by = -1;
+    sigfillset(&all); /* what mpirun is told to pass on goes to the whole group */
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    gethostname(host, sizeof host - 1);
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    if (read(pipe_from_rank, &word, 1) != 0) /* nothing is ever written: this waits for its end */
+        _exit(0);
+    for (int i = 0; i < 1000 && (by = signal_that_killed(process)) < 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (by > 0)
+        dprintf(STDERR_FILENO, "veche: rank %s (process %d on %s) was killed by signal %d\n", rank,
+                (int)process, host, by);
+    _exit(0);
+}
+
+void witness_begin(void)
+{
+    const char *rank = getenv("PMI_RANK");
+    int ends[2];
+    pid_t self = getpid();
+    if (!rank || !getenv("PMI_FD") || pipe(ends) != 0)
+        return;
+    if (fork() == 0) {
+        close(ends[1]);
+        watch_rank(ends[0], rank, self);
+    }
+    close(ends[0]); /* the other end is closed when this process is gone */
+}

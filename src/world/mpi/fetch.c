@@ -1,0 +1,126 @@
+/* fetch.c - rows of ranks on this machine, read where they lie.
+ *
+ *   sender: a head that offers its rows -->  receiver: in the mail, nothing has moved yet
+ *                                            mix: adds the sender's floats to its own, or copies them
+ *   may write its rows again  <------------  "fetched", when the parcel is let go
+ *
+ * An engine's rows are in memory that has a file, though no name: whoever may look at a process's open files can map it.
+ * At the start every rank tries to map the rows of all others on its machine, and offers go only to those who could. A
+ * message then costs no copy at all, where MPI needs one or two.
+ *
+ * Nobody may wait for long beside an offer, or two who each wait to write what the other has not yet read would wait
+ * for ever: whoever has waited for a moment fetches into memory of its own all that was offered to it.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "world/mpi/inside.h"
+
+/* ---- maps ---- */
+
+struct place_of_rows rows_here(const struct mpi *w)
+{
+    const struct block *b = w->engine->shared;
+    struct stat s;
+    if (!b || fstat(b->file, &s) != 0)
+        return (struct place_of_rows){.file = -1};
+    return (struct place_of_rows){getpid(), b->file, s.st_dev, s.st_ino, b->n_bytes};
+}
+
+/* The number of a process may be another's where machines only look like one: the file tells. */
+static const unsigned char *map_rows(const struct place_of_rows *p)
+{
+    char path[64];
+    struct stat s;
+    snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)p->pid, (int)p->file);
+    int file = p->file < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    void *rows = MAP_FAILED;
+    if (file >= 0 && fstat(file, &s) == 0 && s.st_dev == p->device && s.st_ino == p->inode)
+        rows = mmap(NULL, p->n_bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (file >= 0)
+        close(file);
+    return rows == MAP_FAILED ? NULL : rows;
+}
+
+/* Those of another model, or of another build of this one, are not taken for mine. */
+bool rows_can_be_seen(struct mpi *w, size_t peer, const struct place_of_rows *place)
+{
+    const struct block *mine = w->engine->shared;
+    struct peer *p = &w->peers[peer];
+    bool is_near = peer != w->link.self && strcmp(p->host, w->peers[w->link.self].host) == 0;
+    p->rows = mine && is_near && place->n_bytes == mine->n_bytes ? map_rows(place) : NULL;
+    return p->rows;
+}
+
+void forget_rows(struct mpi *w)
+{
+    for (size_t i = 0; w->peers && i < w->n; i++)
+        if (w->peers[i].rows)
+            munmap((void *)w->peers[i].rows, w->engine->shared->n_bytes);
+}
+
+const float *offered_row(const struct mpi *w, size_t peer, enum row row)
+{
+    size_t at = (size_t)((const unsigned char *)row_of(w, row) - (const unsigned char *)w->engine->shared->bytes);
+    return (const float *)(const void *)(w->peers[peer].rows + at);
+}
+
+/* ---- offers ---- */
+
+/* What fits into a head goes with it. A network that is slower than the real one is made of messages that are late. */
+bool can_offer(const struct mpi *w, size_t to, size_t n_bytes)
+{
+    struct wire wire = network_wire(&w->stage->experiment->network, w->link.self, to);
+    return w->peers[to].sees_my_rows && n_bytes > INLINE_BYTES && wire.bytes_per_s <= 0 && wire.latency_s <= 0;
+}
+
+static void take_from_hand(struct mpi *w, const struct message *m)
+{
+    struct message **at = &w->in_hand;
+    while (*at && *at != m)
+        at = &(*at)->next_in_hand;
+    if (*at)
+        *at = m->next_in_hand;
+}
+
+void offer_is_over(struct mpi *w, struct message *m)
+{
+    take_from_hand(w, m);
+    tell(w, m->from, MSG_FETCHED, m->head.offer, NULL, 0);
+    m->head.offer = 0;
+}
+
+static void fetch(struct mpi *w, struct message *m)
+{
+    size_t room;
+    unsigned char *bytes = m->head.offer ? take_bytes(w, (size_t)m->head.n_bytes, &room) : NULL, *at = bytes;
+    if (!m->head.offer)
+        return;
+    if (!bytes) {
+        break_off(w, OUT_OF_MEMORY);
+        return;
+    }
+    for (int row = 0; row < N_ROWS; row++) {
+        size_t n = floats_in_row(w, span_of(&m->head), (enum row)row) * sizeof(float);
+        if (n)
+            memcpy(at, offered_row(w, m->from, (enum row)row) + m->head.first, n);
+        at += n;
+    }
+    give_bytes(w, m->bytes, m->room);
+    m->bytes = bytes;
+    m->room = room;
+    offer_is_over(w, m);
+}
+
+void fetch_everything(struct mpi *w)
+{
+    while (w->in_hand && !w->broken)
+        fetch(w, w->in_hand);
+    for (struct message *m = w->mail; m && !w->broken; m = m->next)
+        fetch(w, m);
+}
