@@ -99,7 +99,10 @@ kill_one() { # KIND STRATEGY RANK SECONDS: starts a job and kills a rank of it; 
         sleep 0.02
     done
     ended_s=$(since "$at")
-    wait $launcher && [[ ! -s $folder.json ]] && complain 'the launcher says that all is well'
+    wait $launcher
+    local code=$?
+    grep -q params_sha256 "$folder.json" && return 1 # it had come to its end, and its ranks were taking leave
+    [[ $code -ne 0 ]] || complain 'the launcher says that all is well'
     exceeds "$ended_s" $limit_s && complain "it took $ended_s s to end"
     is_named "$3" || complain "nobody names rank $3 (process $process)"
 }
