@@ -377,9 +377,10 @@ fault mpi_end_round(struct link *l)
         return lead_pause(w);
     if (is_leader(w))
         return is_last(w, w->stage->ended / w->stage->n_agents) ? OK : pass_by(w);
+    if (w->is_held && w->pause_at != NEVER) /* nobody stops before, whatever is due */
+        return k >= w->pause_at ? wait_to_be_let_go(w) : OK;
     bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);
-    bool held = w->is_held && (w->pause_at == NEVER || k >= w->pause_at);
-    return due || held ? wait_to_be_let_go(w) : OK;
+    return due || w->is_held ? wait_to_be_let_go(w) : OK;
 }
 
 static bool all_have_ended(const struct mpi *w)
