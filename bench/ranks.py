@@ -10,7 +10,7 @@ training   resnet20 on made-up pictures of CIFAR-10's shape, fp32: 2 ranks of on
            turns
 overlap    the share of a step that ranks wait, with `bucket_kb` and without, on a network that is made slow
 
-Prints tables; every figure of every round goes to ranks.json beside the program. What other processes took of the cores is
+Prints tables, and at last one line of JSON with the ratios; every figure of every round goes to ranks.json beside the program. What other processes took of the cores is
 measured beside every figure, and where that is much there is no verdict. Nothing is installed; runs go to a folder that is
 taken away again. Whoever is root on this machine must allow Open MPI to run: OMPI_ALLOW_RUN_AS_ROOT=1
 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 are set here.
@@ -122,6 +122,7 @@ def sums(bench):
         return dict(json.loads(out), others=others)
 
     figures = bench.turns("sums", {f"{n} ranks": lambda n=n: measure(n) for n in (2, 4)}, 1 if bench.args.quick else 3)
+    table = {}
     for label, rounds in figures.items():
         print(f"\nA sum over {label}, {rounds[0]['library']}: microseconds, medians of {len(rounds)} runs; ratio: the MPI's time to "
               "ours, wanted 0.90 from 1 MiB on\n")
@@ -131,10 +132,12 @@ def sums(bench):
             each = [r["spans"][i] for r in rounds]
             ratio = median(each, "best_over_native")
             ratios += [ratio] if span["bytes"] >= 1 << 20 else []
+            table.setdefault(label, {})[f"{span['bytes'] >> 10} KiB"] = [round(e["best_over_native"], 3) for e in each]
             print(f"{span['bytes'] >> 10:8d} {median(each, 'copy_s') * 1e6:9.1f} {median(each, 'native_s') * 1e6:9.1f} "
                   f"{median(each, 'best_s') * 1e6:13.1f} {each[0]['best']:<17} {ratio:6.2f}  "
                   + " ".join(f"{e['best_over_native']:.2f}" for e in each))
         print(f"least ratio from 1 MiB on: {min(ratios):.2f}, {verdict(min(ratios) >= 0.9, [rounds])}")
+    return table
 
 
 def training(bench):
@@ -151,7 +154,7 @@ def training(bench):
     ratio = median(two, "images_per_s") / median(one, "images_per_s")
     waits = " ".join(f"{f['waiting_share']:.1%}" for f in two)
     print(f"  ratio {ratio:.3f}, wanted 0.95, {verdict(ratio >= 0.95, [one, two])}; ranks waited {waits}")
-    bench.results["training_ratio"] = ratio
+    return dict(ratio=round(ratio, 4), rounds=[round(b["images_per_s"] / a["images_per_s"], 4) for a, b in zip(one, two)])
 
 
 def overlap(bench):
@@ -167,6 +170,7 @@ def overlap(bench):
               + f"   images a second {median(rounds, 'images_per_s'):.0f}")
     whole, buckets = (median(f, "waiting_share") for f in figures.values())
     print(f"  lower with buckets: {'yes' if buckets < whole else 'NO'}")
+    return dict(in_one_piece=round(whole, 4), in_buckets=round(buckets, 4))
 
 
 def main():
@@ -177,10 +181,10 @@ def main():
             file.write(EXPERIMENT.format(samples=args.samples))
         bench = Ranks(args, folder)
         print(f"{processor()}, {len(os.sched_getaffinity(0))} cores")
-        for part in args.only.split(","):
-            {"sums": sums, "training": training, "overlap": overlap}[part](bench)
+        parts = {"sums": sums, "training": training, "overlap": overlap}
+        bench.results["ratios"] = {part: parts[part](bench) for part in args.only.split(",")}
         bench.save()
-        print(f"\nall figures: {args.out}")
+        print(f"\nall figures: {args.out}\n" + json.dumps(bench.results["ratios"]))
     finally:
         shutil.rmtree(folder)
 

@@ -288,11 +288,13 @@ const char *member_called(const struct mpi *w, size_t member, char name[128]);
 
 /* fetch.c */
 struct place_of_rows { /* where another process finds them; file -1: nowhere */
+    char boot[40];
     int64_t pid, file;
     uint64_t device, inode, n_bytes;
 };
 struct place_of_rows rows_here(const struct mpi *w);
-bool rows_can_be_seen(struct mpi *w, size_t peer, const struct place_of_rows *place); /* from here: they are mapped */
+/* A map of theirs, laid out as mine; NULL: they cannot be seen from here. */
+const unsigned char *rows_seen_from(const struct place_of_rows *mine, const struct place_of_rows *theirs);
 void forget_rows(struct mpi *w);
 const float *offered_row(const struct mpi *w, size_t peer, enum row row);
 bool can_offer(const struct mpi *w, size_t to, size_t n_bytes);

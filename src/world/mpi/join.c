@@ -274,8 +274,11 @@ static fault look_round(struct mpi *w, const struct word *all, double patience_s
     unsigned char *seen = calloc(w->n, 2);
     if (!seen)
         return OUT_OF_MEMORY;
-    for (size_t i = 0; i < w->n; i++)
-        seen[i] = rows_can_be_seen(w, i, &all[i].rows);
+    for (size_t i = 0; i < w->n; i++) {
+        if (i != w->link.self)
+            w->peers[i].rows = rows_seen_from(&all[w->link.self].rows, &all[i].rows);
+        seen[i] = w->peers[i].rows != NULL;
+    }
     MPI_Ialltoall(seen, 1, MPI_BYTE, seen + w->n, 1, MPI_BYTE, w->comm, &request);
     TRY(wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
     for (size_t i = 0; i < w->n; i++)
