@@ -203,7 +203,8 @@ VECHE_API veche_fault *veche_topology(const char *spec, const char *weights, uin
 /* Figures as one JSON object. "engine": samples a second; settings are "model=resnet20", "batch=32", "precision=fp32",
  * "threads=2", "replicas=1", "seconds=5", "engine=dnnl". "local", "mix": what the local world costs beside the engine;
  * settings are overrides of an experiment, "agents=100". "allreduce": virtual seconds of a sum by every algorithm;
- * "agents=16", "floats=1000000", "latency_ms=1", "bandwidth_mbps=1000". */
+ * "agents=16", "floats=1000000", "latency_ms=1", "bandwidth_mbps=1000"; with "world=mpi" real seconds between the ranks that
+ * call it, figures for rank 0 and no text for the others: "shortest_kb=1", "longest_kb=102400", "repeats=15". */
 VECHE_API veche_fault *veche_bench(const char *what, const char *const *settings, size_t n, char **json);
 
 #ifdef __cplusplus

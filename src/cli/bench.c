@@ -48,7 +48,7 @@ int cli_bench(int argc, char **argv)
                                        "algorithm, and should by its formula. Settings and defaults: "
                                        "agents=16 floats=1000000 latency_ms=1 bandwidth_mbps=1000. Under "
                                        "mpirun with world=mpi: how long it really takes, beside the MPI's own; "
-                                       "longest_kb=102400 repeats=15.",
+                                       "shortest_kb=1 longest_kb=102400 repeats=15.",
                                        NULL,
                                        NULL,
                                        NULL};

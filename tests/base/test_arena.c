@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 #include "base/rng.h"
@@ -103,6 +104,24 @@ static void blocks_are_zeroed_aligned_and_as_large_as_asked(void **state)
     }
 }
 
+static void a_shared_block_can_be_seen_through_its_file(void **state)
+{
+    (void)state;
+    struct block b = {0};
+    assert_null(block_open_shared(100000, &b));
+    char *bytes = b.bytes;
+    assert_int_equal(bytes[0] | bytes[99999], 0);
+    if (b.is_shared) {
+        char *seen = mmap(NULL, b.n_bytes, PROT_READ, MAP_SHARED, b.file, 0);
+        assert_ptr_not_equal(seen, MAP_FAILED);
+        bytes[99999] = 'x';
+        assert_int_equal(seen[99999], 'x');
+        munmap(seen, b.n_bytes);
+    }
+    block_close(&b);
+    block_close(&b); /* twice is allowed */
+}
+
 static void a_block_beyond_all_memory_is_a_fault_with_its_size(void **state)
 {
     (void)state;
@@ -134,6 +153,7 @@ int main(void)
         cmocka_unit_test(texts_are_copied),
         cmocka_unit_test(a_released_arena_can_be_used_again),
         cmocka_unit_test(blocks_are_zeroed_aligned_and_as_large_as_asked),
+        cmocka_unit_test(a_shared_block_can_be_seen_through_its_file),
         cmocka_unit_test(a_block_beyond_all_memory_is_a_fault_with_its_size),
         cmocka_unit_test(round_up_gives_the_next_multiple),
     };

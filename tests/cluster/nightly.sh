@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# nightly.sh BUILD [TIMES] [SEED] - jobs under mpirun whose ranks are killed at random moments, TIMES times (50).
+# nightly.sh BUILD [TIMES] [SEED] [EPOCHS] - jobs under mpirun whose ranks are killed at random moments, TIMES times (50).
 #
 # Strategies and MPIs take turns. Each time a random rank of four gets SIGKILL at a random moment of the job's life, from when
 # its processes have been started (a tenth of a second) to its end. The job must end within 5 seconds, on all ranks and with the
@@ -7,8 +7,8 @@
 # left alone, which are those of the world `local`. The same SEED gives the same ranks and moments; 0 takes a new one and
 # says which.
 set -uo pipefail
-build=$(cd "${1:?usage: nightly.sh BUILD [TIMES] [SEED]}" && pwd)
-times=${2:-50} seed=${3:-0}
+build=$(cd "${1:?usage: nightly.sh BUILD [TIMES] [SEED] [EPOCHS]}" && pwd)
+times=${2:-50} seed=${3:-0} epochs=${4:-120}
 here=$(cd "$(dirname "$0")" && pwd)
 start=$here/../support/mpi.sh
 limit_s=5
@@ -39,7 +39,7 @@ exceeds() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'; }
 field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2" 2>/dev/null; }
 
 words_of() { # STRATEGY FOLDER: how a run of it is started
-    echo "run -d $2 --json $here/small.yaml agents=${agents[$1]} train.epochs=120 ${overrides[$1]}"
+    echo "run -d $2 --json $here/small.yaml agents=${agents[$1]} train.epochs=$epochs ${overrides[$1]}"
 }
 
 # What a job left alone comes to and how long it takes, once for each strategy and MPI: "SHA SECONDS".
@@ -99,7 +99,10 @@ kill_one() { # KIND STRATEGY RANK SECONDS: starts a job and kills a rank of it; 
         sleep 0.02
     done
     ended_s=$(since "$at")
-    wait $launcher && [[ ! -s $folder.json ]] && complain 'the launcher says that all is well'
+    wait $launcher
+    local code=$?
+    grep -q params_sha256 "$folder.json" && return 1 # it had come to its end, and its ranks were taking leave
+    [[ $code -ne 0 ]] || complain 'the launcher says that all is well'
     exceeds "$ended_s" $limit_s && complain "it took $ended_s s to end"
     is_named "$3" || complain "nobody names rank $3 (process $process)"
 }

@@ -44,12 +44,17 @@ has_checkpoints() { [[ $(ls runs/job-"$job"/*/checkpoint-*.safetensors 2>/dev/nu
 
 sha() { json params_sha256 2>/dev/null <"$(ls runs/job-"$job"/*/summary.json | head -n 1)"; }
 
-rank_of_job() { # RANK: its process id
+is_veche() { pgrep -f "^$VECHE (run|resume) " | grep -qx "$1"; }
+
+rank_of_job() { # RANK: its process id. What mpirun says of ranks counts more than what srun says of those whom mpirun has started.
     local process
     for process in $(pgrep -f "^$VECHE (run|resume) "); do
-        pgrep -f "^$VECHE (run|resume) " | grep -qx "$(ps -o ppid= -p "$process" | tr -d ' ')" && continue # a rank's child
-        tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -cx -e "SLURM_JOB_ID=$job" -e "SLURM_PROCID=$1" |
-            grep -qx 2 && echo "$process"
+        is_veche "$(ps -o ppid= -p "$process" | tr -d ' ')" && continue # a rank may have a child
+        tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | awk -F = -v job="$job" -v rank="$1" -v process="$process" '
+            $1 == "SLURM_JOB_ID" { its_job = $2 }
+            $1 == "SLURM_PROCID" { by_srun = $2 }
+            $1 == "PMI_RANK" || $1 == "OMPI_COMM_WORLD_RANK" { by_mpirun = $2 }
+            END { if (its_job == job && (by_mpirun != "" ? by_mpirun : by_srun) == rank) print process }'
     done
 }
 
@@ -63,6 +68,19 @@ ends_well() { # WHAT LIVES
     holds "$1: and no other" eval "! is_in_life $(($2 + 1))"
     holds "$1: the same bits as a job left alone" test "$(sha)" = "$calm"
     holds "$1: one run, not two" test "$(ls -d runs/job-"$job"/*/ | wc -l)" -eq 1
+}
+
+# A rank of a job gets SIGKILL.
+loses() { # WHAT RANK
+    submit
+    until_true 60 has_checkpoints
+    local killed_at=${EPOCHREALTIME/./} took_ms
+    holds "$1: it was found" kill -9 "$(rank_of_job "$2")"
+    until_true 60 all_are_gone
+    took_ms=$(((${EPOCHREALTIME/./} - killed_at) / 1000))
+    holds "$1: the others end within 5 s ($took_ms ms)" test $took_ms -le 5000
+    ends_well "$1" 2
+    holds "$1: it is named" grep -Eiq "(rank|task) $2\b.*(gone|killed|signal 9)" "$said"
 }
 
 for line in $(tr ' ' : <"$build/mpi.list"); do
@@ -91,17 +109,8 @@ for line in $(tr ' ' : <"$build/mpi.list"); do
     ends_well "$kind, out of time" 2
     holds "$kind, out of time: stopped with a checkpoint first" grep -q 'stopped on request' "$said"
 
-    for rank in 0 2; do
-        submit
-        until_true 60 has_checkpoints
-        victim=$(rank_of_job $rank) killed_at=${EPOCHREALTIME/./}
-        holds "$kind, rank $rank killed: it was found" kill -9 "$victim"
-        until_true 60 all_are_gone
-        took_ms=$(((${EPOCHREALTIME/./} - killed_at) / 1000))
-        holds "$kind, rank $rank killed: the others end within 5 s ($took_ms ms)" test $took_ms -le 5000
-        ends_well "$kind, rank $rank killed" 2
-        holds "$kind, rank $rank killed: it is named" grep -Eq "(rank|tasks?) $rank\b" "$said"
-    done
+    loses "$kind, rank 0 killed" 0
+    loses "$kind, rank 2 killed" 2
 
     submit
     until_true 60 has_checkpoints
@@ -118,5 +127,6 @@ for line in $(tr ' ' : <"$build/mpi.list"); do
     export VECHE_LAUNCH=$launcher # where srun knows no way to start this MPI
     submit
     ends_well "$kind by mpirun, left alone" 1
+    loses "$kind by mpirun, rank 1 killed" 1
 done
 done_checking

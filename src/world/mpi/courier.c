@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -369,6 +370,8 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     }
     struct peer *p = &w->peers[from];
     p->heard_s = clock_now_s();
+    if (h.kind <= LAST_OF_AGENTS)
+        expect_traffic(w);
     m->due_s = due_s(w, m, p->heard_s);
     *p->arriving_end = m;
     p->arriving_end = &m->next;
@@ -603,18 +606,20 @@ const char *member_called(const struct mpi *w, size_t member, char name[128])
     return name;
 }
 
-enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000 };
+enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000, YIELDS_BEFORE_NAP = 64, NAP_NS = 20000 };
 
-/* Polls for a while, then more and more seldom; where ranks outnumber cores every poll gives the core away. */
+/* Polls for a while, then now and then. Where ranks outnumber cores every poll gives the core away, and soon one naps: a core
+ * that is only offered may come back at once, though somebody waits for it. */
 static void rest(struct mpi *w, unsigned *n_polls)
 {
     if (w->lessons.is_running || *n_polls >= POLLS_BEFORE_FETCH)
         fetch_everything(w);
     if (w->lessons.is_running && rest_beside_job(w))
         return;
-    if (++*n_polls > POLLS_BEFORE_NAP)
-        nanosleep(&(struct timespec){0, 50000}, NULL);
-    else if (w->seat.oversubscribed || *n_polls > POLLS_BEFORE_NAP / 2)
+    bool many = w->seat.oversubscribed;
+    if (++*n_polls > (many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP))
+        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+    else if (many || *n_polls > POLLS_BEFORE_NAP / 2)
         sched_yield();
 }
 
@@ -678,6 +683,7 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
 
 fault courier_open(struct mpi *w)
 {
+    prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* so that a nap is as short as it is meant to be */
     w->piece_bytes = (size_t)1 << 30;
     w->slots = calloc(N_SLOTS, sizeof *w->slots);
     w->peers = calloc(w->n, sizeof *w->peers);

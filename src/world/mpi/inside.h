@@ -131,7 +131,9 @@ struct lessons { /* the thread that computes */
     uint64_t number; /* of the lesson */
     bool is_running; /* for the main thread: a job was given, and its answer was not taken */
     double ended_s;  /* when it was, on the world's clock */
-    _Atomic size_t ready;
+    _Atomic size_t ready;  /* floats [ready, end) of the gradient are final */
+    _Atomic size_t wanted; /* 0, or the main thread waits for floats from here on */
+    long nap_ns;           /* that the main thread takes beside a job */
     struct pick *picks; /* owned */
 };
 
@@ -321,8 +323,9 @@ void exam_begin(struct mpi *w, const struct exam *exam);
 bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
-/* Sleeps for a moment, or until something was computed; false: nothing is being computed, and it did not. */
+/* Sleeps for a moment, or until something was computed that is waited for; false: nothing is being computed, and it did not. */
 bool rest_beside_job(struct mpi *w);
+void expect_traffic(struct mpi *w); /* something has come: moments are short again */
 
 /* ask.c */
 bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */

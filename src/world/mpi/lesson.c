@@ -11,12 +11,20 @@
 #include "base/clock.h"
 #include "world/mpi/inside.h"
 
-/* Called by the engine, from the thread that computes. */
+static bool is_wanted(struct lessons *l)
+{
+    size_t wanted = atomic_load(&l->wanted);
+    return wanted && atomic_load(&l->ready) <= wanted;
+}
+
+/* Called by the engine, from the thread that computes, for every layer: the other one is woken only for what it waits for. */
 static void gradient_is_ready(void *ctx, size_t first)
 {
     struct lessons *l = ctx;
+    atomic_store(&l->ready, first);
+    if (!is_wanted(l))
+        return;
     pthread_mutex_lock(&l->lock);
-    atomic_store_explicit(&l->ready, first, memory_order_release);
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
 }
@@ -64,7 +72,7 @@ void lesson_begin(struct mpi *w, uint64_t number)
                                 .ready = gradient_is_ready,
                                 .ready_ctx = l};
     agent_prepare(w->agent, number, l->picks, &l->lesson.seed);
-    atomic_store_explicit(&l->ready, TO_END, memory_order_relaxed);
+    atomic_store(&l->ready, TO_END);
     give(l);
 }
 
@@ -99,22 +107,37 @@ bool job_is_over(struct mpi *w)
     return true;
 }
 
-/* While the engine computes the main thread looks round so often. */
-enum { NAP_NS = 200000 };
+/* While the engine computes the main thread looks round so often; where nothing comes more and more seldom, since every look
+ * takes the core from the engine. */
+enum { LEAST_NAP_NS = 200000, MOST_NAP_NS = 1000000 };
 
-bool rest_beside_job(struct mpi *w)
+void expect_traffic(struct mpi *w)
 {
-    struct lessons *l = &w->lessons;
+    w->lessons.nap_ns = LEAST_NAP_NS;
+}
+
+static struct timespec end_of_nap(struct lessons *l)
+{
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += NAP_NS;
+    until.tv_nsec += l->nap_ns;
     if (until.tv_nsec >= 1000000000) {
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
+    l->nap_ns += l->nap_ns / 4;
+    if (l->nap_ns > MOST_NAP_NS)
+        l->nap_ns = MOST_NAP_NS;
+    return until;
+}
+
+bool rest_beside_job(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    struct timespec until = end_of_nap(l);
     pthread_mutex_lock(&l->lock);
     bool goes_on = l->is_running && !l->is_answered;
-    if (goes_on)
+    if (goes_on && !is_wanted(l))
         pthread_cond_timedwait(&l->changed, &l->lock, &until);
     pthread_mutex_unlock(&l->lock);
     return goes_on;
@@ -127,6 +150,7 @@ fault lessons_open(struct mpi *w)
     l->picks = calloc(w->engine->setup.batch, sizeof *l->picks);
     if (!l->picks)
         return OUT_OF_MEMORY;
+    expect_traffic(w);
     pthread_mutex_init(&l->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

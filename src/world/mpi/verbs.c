@@ -102,8 +102,12 @@ static fault take_answer(struct mpi *w)
 static fault mpi_await(struct link *l, size_t first)
 {
     struct mpi *w = mpi_of(l);
-    if (first && !w->keeps_copy)
-        return gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
+    if (first && !w->keeps_copy) {
+        atomic_store(&w->lessons.wanted, first);
+        fault f = gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
+        atomic_store(&w->lessons.wanted, 0);
+        return f;
+    }
     TRY(wait_for_members(w, lesson_is_over, NULL));
     if (first == 0)
         return take_answer(w);
