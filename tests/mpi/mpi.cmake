@@ -28,6 +28,10 @@ function(mpi_tests prefix library stem program)
         set(cores 1)
       endif()
       set_tests_properties(${name} PROPERTIES TIMEOUT ${MPI_SECONDS} SKIP_RETURN_CODE 77 PROCESSORS ${cores} LABELS mpi)
+      if(VECHE_SANITIZE MATCHES thread) # UCX, under MPICH, puts code of its own in the place of the sanitizer's
+        set_tests_properties(${name} PROPERTIES ENVIRONMENT
+                             "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/mpi/tsan.supp;UCX_MEM_EVENTS=no")
+      endif()
     endforeach()
   endforeach()
 endfunction()

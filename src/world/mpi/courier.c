@@ -727,6 +727,11 @@ void courier_close(struct mpi *w)
         free(w->free_messages);
         w->free_messages = next;
     }
+    for (struct sending **at = &w->sendings; *at;)
+        if ((*at)->offer) /* that nobody has taken */
+            take_off(w, at);
+        else
+            at = &(*at)->next;
     while (w->free_sendings) {
         struct sending *next = w->free_sendings->next;
         free(w->free_sendings);
