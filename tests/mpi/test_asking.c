@@ -55,7 +55,8 @@ static fault have_same_bits(struct agent *a, size_t peer, uint64_t tag, enum row
 /* Of what both were filled with. */
 static bool has_mean_of(struct agent *a, size_t peer, enum row row, uint64_t k)
 {
-    struct rng mine = rng_stream(5, (uint32_t)a->index, RNG_TEST, k), theirs = rng_stream(5, (uint32_t)peer, RNG_TEST, k);
+    struct rng mine = rng_stream(5, (uint32_t)a->index, RNG_TEST, k),
+               theirs = rng_stream(5, (uint32_t)peer, RNG_TEST, k);
     size_t wrong = 0;
     for (size_t i = 0; i < a->link->ops->row_floats(a->link, row); i++)
         wrong += fabsf(crew_row(a, row)[i] - (draw(&mine) + draw(&theirs)) / 2) > 1e-6f;

@@ -100,7 +100,7 @@ static fault send_in_pieces(struct agent *a)
     w->piece_bytes = 8192 - 4;
     for (size_t i = 0; i < w->n; i++)
         w->peers[i].sees_my_rows = false; /* else they would stay where they are */
-    TRY(crew_barrier(a, 1ull << 40)); /* what comes before is cut as usual */
+    TRY(crew_barrier(a, 1ull << 40));     /* what comes before is cut as usual */
     TRY(send_spans(a));
     return send_and_double(a);
 }

@@ -152,7 +152,7 @@ static char *strategy_of(const struct line *l, size_t agents)
     return text;
 }
 
-enum { SAMPLES = 168, BATCH = 2, EPOCHS_AT_WILL = 4 };
+enum { SAMPLES = 84, BATCH = 2, EPOCHS_AT_WILL = 8 };
 
 static char *experiment_of(const struct line *l, size_t agents, const char *world, int epochs)
 {
@@ -193,6 +193,14 @@ static int remove_folder(void **state)
     return failed;
 }
 
+static fault go(veche_run *r, char **summary)
+{
+    fault f = veche_go(r);
+    if (!f && veche_run_leads(r))
+        f = veche_summary(r, summary);
+    return f;
+}
+
 static fault train(const char *text, char **summary)
 {
     veche_experiment *e;
@@ -203,9 +211,7 @@ static fault train(const char *text, char **summary)
     fault f = veche_start(e, &options, &r);
     veche_experiment_free(e);
     TRY(f);
-    f = veche_go(r);
-    if (!f && veche_run_leads(r))
-        f = veche_summary(r, summary);
+    f = go(r, summary);
     veche_close(r);
     return f;
 }
@@ -226,12 +232,13 @@ static json_t *summary_in(const char *world, const struct line *l, size_t agents
 
 /* ---- in step ---- */
 
-static void compare(const char *strategy, const json_t *here, const json_t *there)
+/* Agents that begin again may tell each other once more who they are, so their traffic is not compared. */
+static void compare(const char *strategy, const json_t *here, const json_t *there, bool traffic)
 {
-    static const char *const keys[] = {"rounds",   "samples",      "agents",   "bytes",
-                                       "messages", "dropped",      "accuracy", "averaged_accuracy",
-                                       "loss",     "params_sha256"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    static const char *const keys[] = {"bytes",  "messages",     "rounds",   "samples",
+                                       "agents", "dropped",      "accuracy", "averaged_accuracy",
+                                       "loss",   "params_sha256"};
+    for (size_t i = traffic ? 0 : 2; i < sizeof keys / sizeof *keys; i++) {
         const json_t *a = json_object_get(here, keys[i]), *b = json_object_get(there, keys[i]);
         if (json_equal(a, b))
             continue;
@@ -250,9 +257,72 @@ static void strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_wo
         json_t *there = agents ? summary_in("mpi", &in_step[i], agents, 2) : NULL;
         json_t *here = there ? summary_in("local", &in_step[i], agents, 2) : NULL;
         if (here)
-            compare(in_step[i].strategy, here, there);
+            compare(in_step[i].strategy, here, there, true);
         json_decref(here);
         json_decref(there);
+    }
+    tell_complaints();
+}
+
+/* ---- and again ---- */
+
+struct halfway {
+    veche_run *run;
+    char path[128]; /* of its folder */
+};
+
+static void stop_halfway(void *ctx, const veche_event *event)
+{
+    struct halfway *h = ctx;
+    if (event->kind == VECHE_PROGRESS && 2 * event->round >= event->rounds)
+        veche_stop(h->run);
+}
+
+/* Stopped somewhere in its second half, and gone on with in other worlds of the same processes. */
+static fault train_in_halves(const char *text, char **summary)
+{
+    veche_experiment *e;
+    struct halfway h = {0};
+    veche_options options = {.folder = folder, .watch = stop_halfway, .ctx = &h};
+    TRY(veche_parse(text, "test", &e));
+    fault f = veche_start(e, &options, &h.run);
+    veche_experiment_free(e);
+    TRY(f);
+    f = veche_go(h.run);
+    snprintf(h.path, sizeof h.path, "%s", veche_run_folder(h.run));
+    veche_close(h.run);
+    if (!f || !(veche_fault_is_stop(f) || veche_fault_is_told(f)))
+        return f ? f : FAIL(FAULT_USAGE, "it was not stopped");
+    fault_drop(f);
+    TRY(veche_resume(h.path, &(veche_options){0}, &h.run));
+    f = go(h.run, summary);
+    veche_close(h.run);
+    return f;
+}
+
+static void strategies_in_step_go_on_from_a_checkpoint_to_the_same_bits(void **state)
+{
+    (void)state;
+    if (crew_seat()->n_ranks != 4 &&
+        crew_seat()->n_ranks != 7) /* what the others would show is shown by these */
+        skip();
+    for (size_t i = 0; i < N_IN_STEP; i++) {
+        size_t agents = agents_of(&in_step[i]);
+        if (!agents)
+            continue;
+        char *text = experiment_of(&in_step[i], agents, "mpi", 2), *summary = NULL;
+        fault f = train_in_halves(text, &summary);
+        free(text);
+        if (f)
+            complain("%s: %s", in_step[i].strategy, fault_text(f));
+        fault_drop(f);
+        json_t *there = summary ? json_loads(summary, 0, NULL) : NULL;
+        json_t *here = there ? summary_in("local", &in_step[i], agents, 2) : NULL;
+        if (here)
+            compare(in_step[i].strategy, here, there, false);
+        json_decref(here);
+        json_decref(there);
+        free(summary);
     }
     tell_complaints();
 }
@@ -393,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_has_a_line),
         cmocka_unit_test(strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_world),
+        cmocka_unit_test(strategies_in_step_go_on_from_a_checkpoint_to_the_same_bits),
         cmocka_unit_test(a_strategy_for_one_agent_is_refused_where_there_are_several_ranks),
         cmocka_unit_test(strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_laws),
         cmocka_unit_test(adpsgd_keeps_the_mean_when_nobody_learns),

@@ -159,6 +159,17 @@ static fault go_on_alone(struct agent *a)
     return OK;
 }
 
+#define NOBODY ((size_t)-1)
+
+/* The leader is asked in the midst of a moment at which it does not look. */
+static fault stop_in_a_moment(void *ctx)
+{
+    struct crew *c = ctx;
+    if (c->run->stage.ended / c->n >= 6)
+        atomic_store(&c->stop, true);
+    return atomic_load(&c->stop) ? FAIL(FAULT_STOPPED, "stopped") : OK;
+}
+
 static void stop_by(size_t rank, struct strategy_row row)
 {
     struct crew c;
@@ -167,6 +178,8 @@ static void stop_by(size_t rank, struct strategy_row row)
     crew_open_row(&c, row, "network: {patience_s: 0.8}\n"); /* ranks look for a stop eight times in it */
     c.run->stage.rounds = 1u << 30;
     c.kept[0] = rank;
+    if (rank == NOBODY)
+        c.watcher.moment = stop_in_a_moment;
     fault f = crew_play(&c);
     k = c.world->agent->k;
     crew_close(&c);
@@ -184,6 +197,7 @@ static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
     stop_by(last, (struct strategy_row){.run = go_on_and_on});
     stop_by(0, (struct strategy_row){.run = go_on_and_on});
     stop_by(last / 2, (struct strategy_row){.run = go_on_alone});
+    stop_by(NOBODY, (struct strategy_row){.run = go_on_alone});
 }
 
 static void a_stop_reaches_those_that_are_not_in_step(void **state)

@@ -354,6 +354,17 @@ static bool leader_stops(struct mpi *w)
     return stops;
 }
 
+/* A round at which nobody looks. Whoever is asked to stop in this very moment stops as everyone does, together. */
+static fault pass_by(struct mpi *w)
+{
+    fault f = w->watcher.moment(w->watcher.ctx);
+    if (!f || fault_kind_of(f) != FAULT_STOPPED)
+        return f;
+    fault_drop(f);
+    hold_all(w);
+    return lead_pause(w);
+}
+
 fault mpi_end_round(struct link *l)
 {
     struct mpi *w = mpi_of(l);
@@ -365,10 +376,11 @@ fault mpi_end_round(struct link *l)
     if (is_leader(w) && leader_stops(w))
         return lead_pause(w);
     if (is_leader(w))
-        return is_last(w, w->stage->ended / w->stage->n_agents) ? OK : w->watcher.moment(w->watcher.ctx);
+        return is_last(w, w->stage->ended / w->stage->n_agents) ? OK : pass_by(w);
+    if (w->is_held && w->pause_at != NEVER) /* nobody stops before, whatever is due */
+        return k >= w->pause_at ? wait_to_be_let_go(w) : OK;
     bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);
-    bool held = w->is_held && (w->pause_at == NEVER || k >= w->pause_at);
-    return due || held ? wait_to_be_let_go(w) : OK;
+    return due || w->is_held ? wait_to_be_let_go(w) : OK;
 }
 
 static bool all_have_ended(const struct mpi *w)
