@@ -42,15 +42,16 @@ done
 succeeds 'the resolved experiment runs' "$veche" run runs/exp/experiment.yaml --json
 holds 'the resolved experiment gives the same bits' test "$(json params_sha256 <<<"$out")" = "$whole"
 
-# A run long enough to be interrupted, and what it comes to when left alone. (Always in a subshell, so that the
-# process is the program itself.)
-long() { exec "$veche" run exp.yaml --json -d "$1" train.epochs=40 "${@:2}"; }
+# A run long enough to be interrupted (its second checkpoint comes after a three hundredth of it), and what it comes to when
+# left alone. (Always in a subshell, so that the process is the program itself.)
+epochs=400
+long() { exec "$veche" run exp.yaml --json -d "$1" train.epochs=$epochs "${@:2}"; }
 try long calm && calm=$(json params_sha256 <<<"$out")
 
 wait_for_checkpoint() { # FOLDER: until two checkpoints were written, or 60 seconds
-    for _ in $(seq 600); do
+    for _ in $(seq 6000); do
         [[ $(ls "$1"/exp/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]] && return 0
-        sleep 0.1
+        sleep 0.01
     done
     return 1
 }
@@ -70,7 +71,7 @@ for signal in INT TERM KILL; do
     holds "$signal: the run was cut short" test ! -e stop-$signal/exp/summary.json
     succeeds "$signal: resume" "$veche" resume stop-$signal/exp --json
     holds "$signal: resume continues bit for bit" test "$(json params_sha256 <<<"$out")" = "$calm"
-    holds "$signal: no evaluation is lost or doubled" test "$(grep -c '"evaluation"' stop-$signal/exp/events.jsonl)" -eq 40
+    holds "$signal: no evaluation is lost or doubled" test "$(grep -c '"evaluation"' stop-$signal/exp/events.jsonl)" -eq $epochs
     holds "$signal: the curve is the same" python3 - calm/exp/events.jsonl stop-$signal/exp/events.jsonl <<'P'
 import json, sys
 def curve(path):

@@ -20,7 +20,7 @@ optim: { kind: sgd, lr: 0.02, momentum: 0.5 }
 engine: { kind: ref, threads: 1 }
 world: mpi
 topology: cycle:4
-network: { patience_s: 20 }
+network: { patience_s: 20, latency_ms: 0.2 } # which keeps a run going for a second or two after its second checkpoint
 train: { epochs: 50, seed: 3, evaluate_every: 10 epochs, checkpoint_every: 100 rounds }
 Y
 
