@@ -81,6 +81,7 @@ static fault open_engine(struct veche_run *r)
         .n_keep = strategy_row(e)->n_keep,
         .n_spare = alone ? local_spare_rows(members, n_links) : 1,
         .rows_on_host = !alone,
+        .device = r->seat.here, /* ranks of one machine take its devices in turn */
         .batch = (size_t)e->data.batch,
         .precision = (enum precision)e->engine.precision,
         .threads = alone || e->engine.threads ? (int)e->engine.threads : r->seat.threads,

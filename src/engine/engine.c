@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/mirror.h"
+
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 
 #ifdef VECHE_HAS_DNNL
@@ -59,13 +61,8 @@ fault engine_choose(const struct kind *kind, const struct engine_ops **out)
 
 static fault open_one(const struct engine_ops *ops, const struct engine_setup *setup, struct engine **out)
 {
-    if (!setup->rows_on_host || ops->floats)
-        return ops->open(setup, out);
-    if (ops->usable)
-        TRY(ops->usable()); /* a machine without the device is the better reason */
-    return FAIL(FAULT_ENGINE,
-                "the engine %s keeps its rows on a device, and here they must lie in the host's memory",
-                ops->name);
+    bool is_far = setup->rows_on_host && !ops->floats;
+    return is_far ? mirror_open(ops, setup, out) : ops->open(setup, out);
 }
 
 /* `ref` can always be opened, or its fault is the experiment's. */

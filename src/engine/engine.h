@@ -30,7 +30,8 @@ struct engine_setup {
     enum precision precision;
     int threads; /* 0: one for each core */
     const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
-    bool rows_on_host; /* only an engine that has `floats` will do; it should have them where others can map them */
+    bool rows_on_host; /* the engine has `floats`, and should have them where other processes can map them */
+    size_t device;     /* which of the machine's, for engines that have one; counted round and round */
 };
 
 /* One replica learns from one batch: its gradient row is overwritten, its statistics row moves.
@@ -129,7 +130,7 @@ struct engine_ops {
     fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
 
     /* Where a row lies in this process's memory, aligned to 64 bytes; it stays there for the engine's life. Optional: the
-     * rows lie on a device. */
+     * rows lie on a device (mirror.h has them here all the same). */
     float *(*floats)(struct engine *e, enum row row, size_t replica);
 
     /* Runs the last call's lessons again, kernel by kernel, and measures the device. Optional: an engine on the host has
@@ -178,7 +179,7 @@ fault engine_usable(const struct kind *kind);
 /* The engine a row names, resolving `auto`. */
 fault engine_choose(const struct kind *kind, const struct engine_ops **out);
 /* Opens the engine an experiment's engine section names. `auto` passes over an engine whose device is not up to it
- * (full, say, or not where the rows must lie) and notes why in `aside`. */
+ * (full, say) and notes why in `aside`. */
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
 /* The engine's own line, and what `aside` adds to it. */
 void engine_describe(const struct engine *e, char *text, size_t n);

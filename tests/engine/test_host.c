@@ -304,38 +304,6 @@ static void auto_is_the_first_engine_that_can_be_used(void **state)
     fixture_free(&f);
 }
 
-static fault distant_usable(void)
-{
-    return OK;
-}
-
-static fault distant_open(const struct engine_setup *setup, struct engine **out)
-{
-    (void)setup, (void)out;
-    return FAIL(FAULT_USAGE, "nobody should have come here");
-}
-
-static void an_engine_with_rows_on_a_device_is_refused_where_they_must_lie_on_the_host(void **state)
-{
-    (void)state;
-    static const struct engine_ops distant = {
-        .name = "distant", .usable = distant_usable, .open = distant_open};
-    const struct kind kind = {.name = "distant", .row = &distant};
-    struct fixture f = fixture_new(1, 1, NULL);
-    f.setup.rows_on_host = true;
-    struct engine *e = NULL;
-    fault bad = engine_open(&kind, &f.setup, &e);
-    assert_int_equal(fault_kind_of(bad), FAULT_ENGINE);
-    assert_string_equal(
-        fault_text(bad),
-        "the engine distant keeps its rows on a device, and here they must lie in the host's memory");
-    fault_drop(bad);
-    assert_null(engine_open(engine_named("auto"), &f.setup, &e));
-    assert_non_null(e->ops->floats);
-    engine_close(e);
-    fixture_free(&f);
-}
-
 static void an_engine_this_build_lacks_says_why(void **state)
 {
     (void)state;
@@ -364,7 +332,6 @@ int main(void)
         cmocka_unit_test(samples_that_do_not_fit_the_network_are_refused),
         cmocka_unit_test(a_sample_is_mirrored_shifted_and_normalised_as_its_pick_says),
         cmocka_unit_test(auto_is_the_first_engine_that_can_be_used),
-        cmocka_unit_test(an_engine_with_rows_on_a_device_is_refused_where_they_must_lie_on_the_host),
         cmocka_unit_test(an_engine_this_build_lacks_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

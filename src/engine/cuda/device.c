@@ -16,10 +16,10 @@ static fault open_inside(struct device *d)
     return driver_take(driver, STAGING_BYTES, "tables", &d->staged);
 }
 
-fault device_open(struct device *d)
+fault device_open(struct device *d, size_t number)
 {
     memset(d, 0, sizeof *d);
-    TRY(driver_open(&d->driver));
+    TRY(driver_open(&d->driver, number));
     fault f = driver_enter(&d->driver);
     if (f) {
         driver_close(&d->driver);

@@ -61,7 +61,7 @@ static fault look_at_device(struct driver *d)
     return OK;
 }
 
-static fault open_device(struct driver *d)
+static fault open_device(struct driver *d, size_t number)
 {
     int n = 0;
     CUresult started = d->cuInit(0);
@@ -70,7 +70,7 @@ static fault open_device(struct driver *d)
     if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && n == 0))
         return FAIL(FAULT_ENGINE, "there is an NVIDIA driver but no GPU on this machine");
     TRY(driver_check(d, started, "cuInit"));
-    TRY(CU(d, cuDeviceGet, &d->device, 0));
+    TRY(CU(d, cuDeviceGet, &d->device, (int)(number % (size_t)n)));
     TRY(look_at_device(d));
     CUcontext context;
     TRY(CU(d, cuDevicePrimaryCtxRetain, &context, d->device));
@@ -78,12 +78,12 @@ static fault open_device(struct driver *d)
     return OK;
 }
 
-fault driver_open(struct driver *d)
+fault driver_open(struct driver *d, size_t number)
 {
     memset(d, 0, sizeof *d);
     fault f = open_library(d);
     if (!f)
-        f = open_device(d);
+        f = open_device(d, number);
     if (f)
         driver_close(d);
     return f;

@@ -66,8 +66,9 @@ struct driver {
     size_t shared_bytes; /* the most one block may ask for */
 };
 
-/* FAULT_ENGINE with one sentence: no driver, no device, one that is too old. */
-fault driver_open(struct driver *d);
+/* The machine's device of this number, counted round and round. FAULT_ENGINE with one sentence: no driver, no device,
+ * one that is too old. */
+fault driver_open(struct driver *d, size_t number);
 void driver_close(struct driver *d);
 
 fault driver_enter(const struct driver *d);

@@ -156,7 +156,7 @@ static fault cuda_open(const struct engine_setup *setup, struct engine **out)
     if (!c)
         return OUT_OF_MEMORY;
     c->engine = (struct engine){.ops = &engine_cuda, .setup = *setup};
-    fault f = device_open(&c->device);
+    fault f = device_open(&c->device, setup->device);
     if (f) {
         free(c);
         return f;
@@ -176,7 +176,7 @@ static fault cuda_open(const struct engine_setup *setup, struct engine **out)
 static fault cuda_usable(void)
 {
     struct driver d;
-    TRY(driver_open(&d));
+    TRY(driver_open(&d, 0));
     driver_close(&d);
     return OK;
 }

@@ -21,7 +21,7 @@ struct device { /* what every part of the engine works with */
     size_t staging_used;
 };
 
-fault device_open(struct device *d);
+fault device_open(struct device *d, size_t number);
 void device_close(struct device *d);
 fault device_wait(struct device *d);
 

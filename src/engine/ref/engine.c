@@ -65,6 +65,7 @@ static fault ref_open(const struct engine_setup *setup, struct engine **out)
 static struct ref_pass start_pass(struct ref *r, const struct plan *plan, const struct samples *samples,
                                   size_t replica, int worker)
 {
+    (void)samples;
     assert(replica < r->host.engine.setup.n_replicas + r->host.engine.setup.n_spare && samples);
     unsigned char *memory = (unsigned char *)r->memory.bytes + r->n_worker * (size_t)worker;
     return (struct ref_pass){

@@ -169,6 +169,7 @@ static fault share_cores(struct mpi_seat *seat)
             CPU_OR(&together, &together, &all[i].set);
             sum += all[i].n;
             n_ranks++;
+            seat->here += i < seat->rank;
         }
     free(all);
     int n_all = CPU_COUNT(&together) ? CPU_COUNT(&together) : mine.n;

@@ -21,6 +21,7 @@ void mpi_library(char *into, size_t n);
 /* Where this process sits. */
 struct mpi_seat {
     size_t rank, n_ranks;
+    size_t here;       /* how many ranks before this one sit on the same machine */
     int threads;       /* what is its own of the machine's cores; 1 or more */
     bool oversubscribed; /* there are more ranks than cores here, so nobody may spin */
 };

@@ -1,0 +1,116 @@
+/* mirror.c - see mirror.h. */
+#include "engine/mirror.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/host.h"
+
+struct mirror {
+    struct host host;       /* first */
+    struct engine_ops ops;  /* the host's, under the device's name */
+    struct engine *device;  /* owned */
+    struct lesson *lessons; /* owned: [replicas] as the device gets them */
+};
+
+static fault send(struct mirror *m, enum row row, size_t replica)
+{
+    return m->device->ops->write(m->device, row, replica, host_row(&m->host, row, replica));
+}
+
+static fault fetch(struct mirror *m, enum row row, size_t replica)
+{
+    return m->device->ops->read(m->device, row, replica, host_row(&m->host, row, replica));
+}
+
+static fault send_model(struct mirror *m, size_t replica)
+{
+    TRY(send(m, ROW_PARAMS, replica));
+    return send(m, ROW_STATS, replica);
+}
+
+/* The device tells nobody of gradients, since they are not here yet. */
+static fault mirror_learn(struct engine *e, struct lesson *lessons, size_t n)
+{
+    struct mirror *m = (struct mirror *)e;
+    for (size_t i = 0; i < n; i++) {
+        TRY(send_model(m, lessons[i].replica));
+        m->lessons[i] = lessons[i];
+        m->lessons[i].ready = NULL;
+    }
+    TRY(m->device->ops->learn(m->device, m->lessons, n));
+    for (size_t i = 0; i < n; i++) {
+        TRY(fetch(m, ROW_GRADS, lessons[i].replica));
+        TRY(fetch(m, ROW_STATS, lessons[i].replica));
+        lessons[i].loss = m->lessons[i].loss;
+        lessons[i].hits = m->lessons[i].hits;
+    }
+    lessons_tell(lessons, n);
+    return OK;
+}
+
+static fault mirror_examine(struct engine *e, struct exam *exams, size_t n)
+{
+    struct mirror *m = (struct mirror *)e;
+    for (size_t i = 0; i < n; i++)
+        TRY(send_model(m, exams[i].replica));
+    return m->device->ops->examine(m->device, exams, n);
+}
+
+static void mirror_describe(const struct engine *e, char *text, size_t n)
+{
+    const struct mirror *m = (const struct mirror *)e;
+    m->device->ops->describe(m->device, text, n);
+    size_t used = strlen(text);
+    snprintf(text + used, n - used, "; %.1f MiB of rows on the host", (double)host_row_bytes(&m->host) / 0x1p20);
+}
+
+static void mirror_close(struct engine *e)
+{
+    struct mirror *m = (struct mirror *)e;
+    engine_close(m->device);
+    host_release(&m->host);
+    free(m->lessons);
+    free(m);
+}
+
+/* What is only mixed and stepped is never there. */
+static struct engine_setup device_setup(const struct engine_setup *setup)
+{
+    struct engine_setup s = *setup;
+    s.rows_on_host = false;
+    s.n_keep = 0;
+    s.optim = NULL;
+    return s;
+}
+
+fault mirror_open(const struct engine_ops *device, const struct engine_setup *setup, struct engine **out)
+{
+    struct engine_setup far = device_setup(setup);
+    struct mirror *m = calloc(1, sizeof *m);
+    if (!m)
+        return OUT_OF_MEMORY;
+    m->ops = (struct engine_ops){.name = device->name,
+                                 .close = mirror_close,
+                                 .learn = mirror_learn,
+                                 .examine = mirror_examine,
+                                 .update = host_update,
+                                 .mix = host_mix,
+                                 .read = host_read,
+                                 .write = host_write,
+                                 .floats = host_floats,
+                                 .describe = mirror_describe};
+    fault f = host_init(&m->host, &m->ops, setup);
+    if (f) {
+        free(m);
+        return f;
+    }
+    m->lessons = calloc(setup->n_replicas, sizeof *m->lessons);
+    f = m->lessons ? device->open(&far, &m->device) : OUT_OF_MEMORY;
+    if (f)
+        mirror_close(&m->host.engine);
+    else
+        *out = &m->host.engine;
+    return f;
+}
