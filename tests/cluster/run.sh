@@ -50,7 +50,7 @@ rank_of_job() { # RANK: its process id. What mpirun says of ranks counts more th
     local process
     for process in $(pgrep -f "^$VECHE (run|resume) "); do
         is_veche "$(ps -o ppid= -p "$process" | tr -d ' ')" && continue # a rank may have a child
-        tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | awk -F = -v job="$job" -v rank="$1" -v process="$process" '
+        tr '\0' '\n' 2>/dev/null <"/proc/$process/environ" | awk -F = -v job="$job" -v rank="$1" -v process="$process" '
             $1 == "SLURM_JOB_ID" { its_job = $2 }
             $1 == "SLURM_PROCID" { by_srun = $2 }
             $1 == "PMI_RANK" || $1 == "OMPI_COMM_WORLD_RANK" { by_mpirun = $2 }
