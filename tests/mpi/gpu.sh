@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Ranks whose lessons run on GPUs: the bits are those of the local world on one. Skipped where there is no GPU or no MPI.
+source "$(dirname "$0")/../support/check.sh" "$1"
+start=$(cd "$(dirname "$0")" && pwd)/../support/mpi.sh
+kind=$(head -n 1 "$build/mpi.list" | cut -d ' ' -f 1)
+cd "$work"
+
+cat >exp.yaml <<'Y'
+name: exp
+data:  { set: { kind: images, channels: 3, size: 16, samples: 512, test_samples: 100 }, batch: 8 }
+model: resnet20
+optim: { kind: sgd, lr: 0.01, momentum: 0.9 }
+engine: cuda
+topology: cycle:4
+train: { epochs: 1, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
+Y
+
+why=$("$veche" list engines | sed -n "s/^ *\(engine 'cuda' cannot be used\)/\1/p")
+if [[ -z $kind || -n $why ]]; then
+    echo "SKIPPED: ${why:-there is no MPI}"
+    exit 77
+fi
+
+sha() { json params_sha256 <<<"$out"; }
+
+for precision in fp32 bf16; do
+    for strategy in consensus gossip allreduce ps average easgd; do
+        ranks=4
+        [[ $strategy =~ ps|easgd ]] && ranks=5 # one of them serves
+        words=(run exp.yaml --json "strategy=$strategy" "engine.precision=$precision")
+        [[ $strategy != easgd ]] || words+=(strategy.mode=sync)
+        succeeds "$strategy in $precision: here" "$veche" "${words[@]}" agents=4 -d here
+        here=$(sha)
+        succeeds "$strategy in $precision: on ranks" bash "$start" "$build" "$kind" $ranks veche "${words[@]}" world=mpi -d ranks
+        holds "$strategy in $precision: the ranks' lessons ran on a GPU" grep -q '"engine": "cuda: .* rows on the host' <<<"$out"
+        holds "$strategy in $precision: to the same bits" test -n "$here" -a "$(sha)" = "$here"
+    done
+done
+done_checking
