@@ -35,7 +35,8 @@ optim: {{kind: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0001}}
 train: {{epochs: 1, evaluate_every: never, checkpoint_every: never}}
 """
 ENVIRONMENT = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
-                   OMPI_MCA_hwloc_base_binding_policy="none")
+                   OMPI_MCA_hwloc_base_binding_policy="none", PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe",
+                   PRTE_MCA_hwloc_default_binding_policy="none")
 
 
 def read_arguments():

@@ -15,7 +15,7 @@ topology: cycle:4
 train: { epochs: 1, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
 Y
 
-why=$("$veche" list engines | sed -n "s/^ *\(engine 'cuda' cannot be used\)/\1/p")
+why=$("$veche" list engines | grep -A 1 '^  cuda' | sed -n 's/^ *\(.*cannot be used\|not in this build\)/\1/p')
 if [[ -z $kind || -n $why ]]; then
     echo "SKIPPED: ${why:-there is no MPI}"
     exit 77

@@ -10,8 +10,5 @@ shift 4
 read -r launcher veche < <(awk -v kind="$kind" '$1 == kind { print $2, $3 }' "$build/mpi.list")
 [[ $program != veche ]] || program=$veche
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-# The MPI libraries keep some memory to the end and unload the parts that asked for it, so leaks cannot be told apart.
-export ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=0}
+source "$(dirname "$0")/mpi_env.sh"
 exec "$launcher" -n "$ranks" "$program" "$@"

@@ -151,6 +151,7 @@ static struct sending *sending_new(struct mpi *w, size_t n_bytes)
 static void put_on_the_way(struct mpi *w, struct sending *s, const void *bytes, size_t n, size_t to, int tag)
 {
     s->to = to;
+    s->request = MPI_REQUEST_NULL;
     MPI_Isend(bytes, (int)n, MPI_BYTE, (int)to, tag, w->comm, &s->request);
     s->next = w->sendings;
     w->sendings = s;
@@ -277,17 +278,24 @@ static void take_off(struct mpi *w, struct sending **at)
     w->free_sendings = s;
 }
 
+/* Where a process is gone a request may fail, and is none any more; then it never comes through, until all that has to do
+ * with that process is let go of. */
+static bool is_through(MPI_Request *request, MPI_Status *status)
+{
+    int through = 0;
+    if (*request == MPI_REQUEST_NULL)
+        return false;
+    int error = MPI_Test(request, &through, status);
+    return through && (error == MPI_SUCCESS || is_only_delayed(error));
+}
+
 static void look_after_sendings(struct mpi *w)
 {
-    for (struct sending **at = &w->sendings; *at;) {
-        int gone = 0;
-        if (!(*at)->offer)
-            MPI_Test(&(*at)->request, &gone, MPI_STATUS_IGNORE);
-        if (gone)
+    for (struct sending **at = &w->sendings; *at;)
+        if (!(*at)->offer && is_through(&(*at)->request, MPI_STATUS_IGNORE))
             take_off(w, at);
         else
             at = &(*at)->next;
-    }
 }
 
 static void hear_of_fetching(struct mpi *w, uint64_t offer)
@@ -331,6 +339,7 @@ fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
 
 static void listen(struct mpi *w, struct slot *s)
 {
+    s->request = MPI_REQUEST_NULL;
     MPI_Irecv(s->bytes, SLOT_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_HEAD, w->comm, &s->request);
 }
 
@@ -377,16 +386,16 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     p->arriving_end = &m->next;
 }
 
+/* A slot whose request has failed was about to be filled by somebody who is gone. */
 static void take_heads(struct mpi *w)
 {
-    for (;;) {
+    for (size_t n = 0; n < N_SLOTS; n++) {
         struct slot *s = &w->slots[w->oldest_slot];
         MPI_Status status;
-        int came;
-        MPI_Test(&s->request, &came, &status);
-        if (!came)
+        if (is_through(&s->request, &status))
+            take_head(w, s, (size_t)status.MPI_SOURCE);
+        else if (s->request != MPI_REQUEST_NULL)
             return;
-        take_head(w, s, (size_t)status.MPI_SOURCE);
         listen(w, s);
         w->oldest_slot = (w->oldest_slot + 1) % N_SLOTS;
     }
@@ -484,14 +493,9 @@ static void deliver(struct mpi *w, struct message *m)
 
 static bool is_whole(struct message *m)
 {
-    while (m->n_bodies) {
-        int came;
-        MPI_Test(&m->bodies[m->n_bodies - 1], &came, MPI_STATUS_IGNORE);
-        if (!came)
-            return false;
+    while (m->n_bodies && is_through(&m->bodies[m->n_bodies - 1], MPI_STATUS_IGNORE))
         m->n_bodies--;
-    }
-    return true;
+    return !m->n_bodies;
 }
 
 bool all_is_here(struct mpi *w, uint64_t n_heads)
@@ -712,9 +716,10 @@ static void free_messages(struct message *m)
 /* What is still on its way is let go: where all went well nothing is. */
 void courier_close(struct mpi *w)
 {
+    bool nobody_writes = true; /* into the slots, whose memory is else left to the library */
     for (size_t i = 0; w->slots && i < N_SLOTS; i++) {
         MPI_Cancel(&w->slots[i].request);
-        MPI_Wait(&w->slots[i].request, MPI_STATUS_IGNORE);
+        nobody_writes &= MPI_Wait(&w->slots[i].request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     }
     for (size_t i = 0; w->peers && i < w->n; i++)
         free_messages(w->peers[i].arriving);
@@ -744,7 +749,8 @@ void courier_close(struct mpi *w)
             w->blanks[i] = next;
         }
     forget_rows(w);
-    free(w->slots);
+    if (nobody_writes)
+        free(w->slots);
     free(w->peers);
     free(w->told);
 }

@@ -18,6 +18,15 @@
 #ifdef VECHE_HAS_ULFM
 #include <mpi-ext.h>
 
+/* What could be anyone's is said to wait until every death is known here. Open MPI 5.0 goes on saying so of a message that
+ * has come meanwhile. */
+bool is_only_delayed(int error)
+{
+    int class;
+    MPI_Error_class(error, &class);
+    return class == MPIX_ERR_PROC_FAILED_PENDING;
+}
+
 static void ask_library(struct mpi *w)
 {
     MPI_Group failed, all;
@@ -41,6 +50,12 @@ static void ask_library(struct mpi *w)
     MPI_Group_free(&failed);
 }
 #else
+bool is_only_delayed(int error)
+{
+    (void)error;
+    return false;
+}
+
 static void ask_library(struct mpi *w)
 {
     (void)w;
@@ -80,9 +95,9 @@ static void drop_questions_of(struct mpi *w, size_t member)
         w->asked_end = &(*w->asked_end)->next;
 }
 
-/* Whether those who are left are let live. Else the launcher is about to end them, and what they did meanwhile must not
- * be saved: the run goes on from what all of them had come to. */
-static bool others_live(void)
+/* Else the launcher is about to end them, and what they did meanwhile must not be saved: the run goes on from what all of
+ * them had come to. */
+bool others_live(void)
 {
     static const char *const names[] = {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"}; /* the second: ULFM */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -367,6 +367,9 @@ void near_close(struct mpi *w);
 fault mpi_gather_near(struct link *l, struct span span, struct parcel *out);
 
 /* gone.c */
+/* Whether those who are left live on when a process is gone. */
+bool others_live(void);
+bool is_only_delayed(int error); /* of a receive, though it says it failed */
 void member_is_gone(struct mpi *w, size_t member);
 void look_who_is_gone(struct mpi *w, double now);
 

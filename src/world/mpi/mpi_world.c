@@ -106,6 +106,8 @@ static fault part_from_other_worlds(struct mpi *w)
     fault f = wait_together(&request, w->stage->experiment->network.patience_s);
     if (f)
         w->comm = MPI_COMM_NULL;
+    else if (others_live())
+        MPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN); /* else an MPI that notices a death ends them itself */
     return f;
 }
 
