@@ -67,7 +67,9 @@ int cli_fault(veche_fault *f)
 
 int cli_print(char *text)
 {
-    int failed = fputs(text, stdout) == EOF || fflush(stdout) == EOF;
+    size_t n = strlen(text);
+    bool is_cut = n && text[n - 1] != '\n'; /* an object has no end of line */
+    int failed = fputs(text, stdout) == EOF || (is_cut && putchar('\n') == EOF) || fflush(stdout) == EOF;
     free(text);
     if (failed)
         fputs("veche: standard output cannot be written\n", stderr);
