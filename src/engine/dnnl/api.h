@@ -1,7 +1,6 @@
-/* api.h - the few things we ask of oneDNN, in our own words.
+/* api.h - the few things we ask of oneDNN 2.x or 3.x, in our own words.
  *
- * Its C API changed between 2.x and 3.x (descriptors became objects); only api2.c knows which one is there. A
- * kernel is one compiled primitive together with the memory objects that every worker needs to run it, so
+ * A kernel is one compiled primitive together with the memory objects that every worker needs to run it, so
  * that running is setting a few pointers. Everything is compiled for one thread and run on one thread: the
  * parallelism is ours.
  *
