@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "engine/dnnl/versions.h"
@@ -13,6 +14,7 @@ struct kernel {
     struct onednn *d; /* borrowed */
     dnnl_primitive_t primitive;
     order *in, *weights; /* of the first two arguments, owned */
+    bool is_naive;
     int n_args;
     int names[MOST_ARGS];
     dnnl_memory_t *memory; /* [workers][n_args], owned */
@@ -199,6 +201,9 @@ static fault kernel_parts(struct kernel *k, const struct recipe *r)
     k->weights = order_copy(r->orders[ARG_WEIGHTS]);
     if (!k->in || !k->weights)
         return OUT_OF_MEMORY;
+    const char *name = "";
+    dnnl_primitive_desc_query(r->descriptor, dnnl_query_impl_info_str, 0, &name);
+    k->is_naive = strncmp(name, "ref", 3) == 0;
     const order *scratch = dnnl_primitive_desc_query_md(r->descriptor, dnnl_query_scratchpad_md, 0);
     size_t n_bytes = dnnl_memory_desc_get_size(scratch);
     if (n_bytes > k->d->scratch_bytes)
@@ -424,6 +429,20 @@ fault kernel_unpack(struct onednn *d, const struct kernel *of, struct kernel **o
     return f;
 }
 
+fault kernel_pack_input(struct onednn *d, const struct kernel *of, enum format from, struct kernel **out)
+{
+    struct order_view v = order_look(of->in);
+    order *given = order_new(4, v.dims, v.type, tag_of(from));
+    fault f = given ? reorder(d, given, of->in, out) : OUT_OF_MEMORY;
+    order_free(given);
+    return f;
+}
+
+size_t kernel_input_bytes(const struct kernel *k)
+{
+    return dnnl_memory_desc_get_size(k->in);
+}
+
 size_t kernel_weight_bytes(const struct kernel *k)
 {
     return dnnl_memory_desc_get_size(k->weights);
@@ -440,6 +459,11 @@ enum format kernel_format(const struct kernel *k)
     if (v.n_blocks == 1 && v.block_dims[0] == 1)
         return v.block_sizes[0] == 16 ? FORMAT_BLOCK16 : FORMAT_BLOCK8;
     return v.steps[1] == 1 && v.dims[1] > 1 ? FORMAT_LAST : FORMAT_PLAIN;
+}
+
+bool kernel_is_naive(const struct kernel *k)
+{
+    return k->is_naive;
 }
 
 /* A kernel that was made runs; an error here would be a pointer that is NULL, which the callers rule out. */

@@ -41,8 +41,9 @@ struct order_view order_look(const order *o)
 {
     const dnnl_blocking_desc_t *b = &o->format_desc.blocking;
     if (o->format_kind != dnnl_blocked)
-        return (struct order_view){.dims = o->dims};
-    return (struct order_view){o->dims, b->strides, b->inner_nblks, b->inner_blks, b->inner_idxs};
+        return (struct order_view){.type = o->data_type, .dims = o->dims};
+    return (struct order_view){o->data_type,   o->dims,       b->strides,
+                               b->inner_nblks, b->inner_blks, b->inner_idxs};
 }
 
 dnnl_status_t describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,

@@ -43,6 +43,7 @@ static const dnnl_dim_t *ask(const order *o, dnnl_query_t what)
 struct order_view order_look(const order *o)
 {
     struct order_view v = {.dims = ask(o, dnnl_query_dims)};
+    dnnl_memory_desc_query(o, dnnl_query_data_type, &v.type);
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     dnnl_memory_desc_query(o, dnnl_query_format_kind, &kind);
     if (kind != dnnl_blocked)
