@@ -1,7 +1,6 @@
-/* api.h - the few things we ask of oneDNN, in our own words.
+/* api.h - the few things we ask of oneDNN 2.x or 3.x, in our own words.
  *
- * Its C API changed between 2.x and 3.x (descriptors became objects); only api2.c knows which one is there. A
- * kernel is one compiled primitive together with the memory objects that every worker needs to run it, so
+ * A kernel is one compiled primitive together with the memory objects that every worker needs to run it, so
  * that running is setting a few pointers. Everything is compiled for one thread and run on one thread: the
  * parallelism is ours.
  *
@@ -77,8 +76,15 @@ fault kernel_unpack(struct onednn *d, const struct kernel *of, struct kernel **o
 size_t kernel_weight_bytes(const struct kernel *k);
 bool kernel_same_weights(const struct kernel *a, const struct kernel *b);
 
-/* The format oneDNN chose for the input of a forward convolution made with FORMAT_ANY. */
+/* The format oneDNN chose for the input of a convolution made with FORMAT_ANY, and a kernel that brings the
+ * input there from another format. */
 enum format kernel_format(const struct kernel *k);
+size_t kernel_input_bytes(const struct kernel *k);
+fault kernel_pack_input(struct onednn *d, const struct kernel *of, enum format from,
+                        struct kernel **out); /* args: input, packed */
+
+/* Whether oneDNN has only its naive loops for this, slower by a factor of hundreds. */
+bool kernel_is_naive(const struct kernel *k);
 
 void kernel_run(const struct kernel *k, int worker, void *const *args);
 

@@ -25,10 +25,11 @@ enum { WHOLE, TAIL, N_SIZES }; /* chunks of full size, and the last when it is s
 struct conv {
     struct way forward[N_SIZES], data[N_SIZES];
     struct kernel *gradient[N_SIZES], *unpack;
-    size_t gradient_bytes; /* of one chunk's partial gradient: weights, then bias */
-    size_t n_floats;       /* of the packed weight gradient                       */
-    int partial;           /* buffer: [chunk][gradient_bytes]                     */
-    int spare;             /* buffer: dx of a chunk before it is added            */
+    struct kernel *turn[N_SIZES]; /* x into the order that the gradient reads, or NULL */
+    size_t gradient_bytes;        /* of one chunk's partial gradient: weights, then bias */
+    size_t n_floats;              /* of the packed weight gradient                       */
+    int partial;                  /* buffer: [chunk][gradient_bytes]                     */
+    int spare;                    /* buffer: dx of a chunk before it is added            */
 };
 
 struct conv_shape conv_shape_of(const struct program *p, const struct op *op, size_t n)
@@ -82,14 +83,35 @@ static fault way_weights(struct program *p, struct way *w, const struct way *bef
     return kernel_pack(p->onednn, w->kernel, &w->pack);
 }
 
+/* With x as it lies; where oneDNN has only naive loops for that, with x as oneDNN likes it. An image of one
+ * channel is such a case: its weights' gradient wants eight channels on AVX2, and in bf16 oneDNN 3 takes a
+ * plain one only if it chose that itself. */
+static fault make_gradient(struct program *p, const struct unit *u, struct conv *c, int i, size_t n)
+{
+    const struct kernel *like = i == WHOLE ? NULL : c->gradient[WHOLE];
+    struct conv_shape s = conv_shape_of(p, u->op, n);
+    TRY(best_conv(p, &s, PASS_WEIGHTS, like, &c->gradient[i]));
+    if (!kernel_is_naive(c->gradient[i]))
+        return OK;
+    s.in = FORMAT_ANY;
+    struct kernel *liked;
+    TRY(kernel_conv(p->onednn, &s, PASS_WEIGHTS, false, like, &liked));
+    if (kernel_is_naive(liked))
+        return OK;
+    c->gradient[i] = liked;
+    if (kernel_format(liked) == u->in.format)
+        return OK;
+    flat_reserve(p, kernel_input_bytes(liked));
+    return kernel_pack_input(p->onednn, liked, u->in.format, &c->turn[i]);
+}
+
 static fault make_gradients(struct program *p, const struct unit *u, struct conv *c)
 {
     for (int i = 0; i < N_SIZES; i++) {
         size_t n = i == WHOLE ? p->chunk : p->batch % p->chunk;
         if (!n)
             continue;
-        struct conv_shape s = conv_shape_of(p, u->op, n);
-        TRY(best_conv(p, &s, PASS_WEIGHTS, i ? c->gradient[WHOLE] : NULL, &c->gradient[i]));
+        TRY(make_gradient(p, u, c, i, n));
     }
     size_t weight_bytes = kernel_weight_bytes(c->gradient[WHOLE]);
     c->n_floats = weight_bytes / sizeof(float);
@@ -151,10 +173,16 @@ static void forward_chunk(const struct task *t, const struct unit *u)
 static void gradient_chunk(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
+    int size = t->n < t->program->chunk ? TAIL : WHOLE;
     char *partial = (char *)task_kept(t, c->partial) + t->index * c->gradient_bytes;
-    void *args[] = {task_chunk(t, u->x[0]), partial, task_chunk(t, u->dy),
-                    partial + c->n_floats * sizeof(float)};
-    kernel_run(c->gradient[t->n < t->program->chunk ? TAIL : WHOLE], t->worker, args);
+    void *x = task_chunk(t, u->x[0]);
+    if (c->turn[size]) {
+        void *turned = task_kept(t, t->program->flat);
+        kernel_run(c->turn[size], t->worker, (void *[]){x, turned});
+        x = turned;
+    }
+    void *args[] = {x, partial, task_chunk(t, u->dy), partial + c->n_floats * sizeof(float)};
+    kernel_run(c->gradient[size], t->worker, args);
 }
 
 static void data_chunk(const struct task *t, const struct unit *u)
