@@ -59,20 +59,43 @@ fault experiment_with(const veche_experiment *e, const char *const *more, size_t
     return f;
 }
 
-veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out)
+static fault add_override(veche_experiment *e, const char *assignment)
+{
+    char **longer = realloc(e->overrides, (e->n_overrides + 1) * sizeof *longer);
+    if (!longer)
+        return OUT_OF_MEMORY;
+    e->overrides = longer;
+    longer[e->n_overrides] = strdup(assignment);
+    if (!longer[e->n_overrides])
+        return OUT_OF_MEMORY;
+    e->n_overrides++;
+    return OK;
+}
+
+static fault parse_with(const char *text, const char *source, const char *const *assignments, size_t n,
+                        veche_experiment **out)
 {
     veche_experiment *e = calloc(1, sizeof *e);
     if (!e)
         return OUT_OF_MEMORY;
     e->text = strdup(text);
     e->source = strdup(source);
-    fault f = e->text && e->source ? parse(e, &e->parsed) : OUT_OF_MEMORY;
+    fault f = e->text && e->source ? OK : OUT_OF_MEMORY;
+    for (size_t i = 0; !f && i < n; i++)
+        f = add_override(e, assignments[i]);
+    if (!f)
+        f = parse(e, &e->parsed);
     if (f) {
         veche_experiment_free(e);
         return f;
     }
     *out = e;
     return OK;
+}
+
+veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out)
+{
+    return parse_with(text, source, NULL, 0, out);
 }
 
 enum { MOST_TEXT = 1 << 20 };
@@ -94,7 +117,7 @@ static fault read_text(const char *path, FILE *file, char *text)
     return OK;
 }
 
-veche_fault *veche_load(const char *path, veche_experiment **out)
+veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n, veche_experiment **out)
 {
     FILE *file = fopen(path, "rb");
     if (!file)
@@ -102,26 +125,24 @@ veche_fault *veche_load(const char *path, veche_experiment **out)
     char *text = malloc(MOST_TEXT + 1);
     fault f = text ? read_text(path, file, text) : OUT_OF_MEMORY;
     if (!f)
-        f = veche_parse(text, path, out);
+        f = parse_with(text, path, assignments, n, out);
     free(text);
     fclose(file);
     return f;
 }
 
+veche_fault *veche_load(const char *path, veche_experiment **out)
+{
+    return veche_load_with(path, NULL, 0, out);
+}
+
 veche_fault *veche_override(veche_experiment *e, const char *assignment)
 {
-    char **longer = realloc(e->overrides, (e->n_overrides + 1) * sizeof *longer);
-    if (!longer)
-        return OUT_OF_MEMORY;
-    e->overrides = longer;
-    longer[e->n_overrides] = strdup(assignment);
-    if (!longer[e->n_overrides])
-        return OUT_OF_MEMORY;
-    e->n_overrides++;
     struct experiment *parsed;
+    TRY(add_override(e, assignment));
     fault f = parse(e, &parsed);
     if (f) {
-        free(longer[--e->n_overrides]);
+        free(e->overrides[--e->n_overrides]);
         return f;
     }
     experiment_free(e->parsed);

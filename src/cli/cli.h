@@ -24,8 +24,6 @@ int cli_fault(veche_fault *f);
 /* Prints a text of the library on stdout and frees it. 1 when stdout cannot take it. */
 int cli_print(char *text);
 
-/* run.c: the experiment with what is put over it. */
-veche_fault *cli_load(const char *file, char *const *overrides, size_t n, veche_experiment **out);
 /* compare.c: for `veche resume`. */
 int cli_resume_comparison(const char *folder, bool json);
 

@@ -8,7 +8,7 @@
 
 struct words {
     const char *file;
-    char **overrides;
+    const char **overrides;
     const char **over;
     size_t n_overrides, n_over;
     const char *out;
@@ -137,7 +137,7 @@ int cli_compare(int argc, char **argv)
     if (!failed)
         failed = refuse_crowd();
     if (!failed)
-        failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
+        failed = cli_fault(veche_load_with(w.file, w.overrides, w.n_overrides, &e));
     veche_options o = {.watch = progress_watch, .ctx = &progress};
     if (!failed)
         failed = cli_fault(veche_compare(e, w.over, w.n_over, w.target, w.out, &o, &c));

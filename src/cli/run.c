@@ -9,7 +9,7 @@
 
 struct words {
     const char *file; /* an experiment or a run */
-    char **overrides;
+    const char **overrides;
     size_t n_overrides;
     const char *folder;
     bool json, takes_overrides;
@@ -101,21 +101,6 @@ static int train(veche_run *r, struct progress *progress, bool json, struct watc
     return cli_fault(f) || failed;
 }
 
-veche_fault *cli_load(const char *file, char *const *overrides, size_t n, veche_experiment **out)
-{
-    veche_experiment *e;
-    veche_fault *f = veche_load(file, &e);
-    if (f)
-        return f;
-    for (size_t i = 0; !f && i < n; i++)
-        f = veche_override(e, overrides[i]);
-    if (f)
-        veche_experiment_free(e);
-    else
-        *out = e;
-    return f;
-}
-
 /* A launcher has started several of us, and each would train the whole experiment by itself. */
 static int refuse_crowd(const veche_experiment *e)
 {
@@ -147,7 +132,7 @@ int cli_run(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &w);
     progress_init(&progress);
     watchman_init(&watchman);
-    int failed = cli_fault(veche_agree(cli_load(w.file, w.overrides, w.n_overrides, &e)));
+    int failed = cli_fault(veche_agree(veche_load_with(w.file, w.overrides, w.n_overrides, &e)));
     free(w.overrides);
     failed = failed ? failed : refuse_crowd(e);
     veche_options options = {.folder = w.folder, .watch = progress_watch, .ctx = &progress};
@@ -206,7 +191,7 @@ int cli_check(int argc, char **argv)
         return 1;
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
-    int failed = cli_fault(cli_load(w.file, w.overrides, w.n_overrides, &e));
+    int failed = cli_fault(veche_load_with(w.file, w.overrides, w.n_overrides, &e));
     free(w.overrides);
     if (failed)
         return failed;

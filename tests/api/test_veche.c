@@ -104,6 +104,29 @@ static void an_override_changes_the_experiment_and_a_bad_one_does_not(void **sta
     veche_experiment_free(e);
 }
 
+/* What is put over the file counts before anything is checked, in whatever order it stands. */
+static void what_the_file_gets_wrong_can_be_put_right_from_outside(void **state)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/wrong.yaml", folder_of(state));
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("data: { set: blobs, batch: 4 }\nmodel: mlp:8\noptim: { kind: sgd, lr: fast }\nagents: 5\ntopology: cycle:4\n"
+          "strategy: consensus\ntrain: { epochs: 1 }\n", file);
+    fclose(file);
+    veche_experiment *e = NULL;
+    const char *const right[] = {"agents=4", "optim.lr=0.5"}, *const wrong[] = {"optim.lr=0.5", "agents=four"};
+    veche_fault *f = veche_load(path, &e);
+    assert_non_null(f);
+    veche_fault_free(f);
+    must(veche_load_with(path, right, 2, &e));
+    veche_experiment_free(e);
+    f = veche_load_with(path, wrong, 2, &e);
+    assert_non_null(f);
+    assert_non_null(strstr(veche_fault_text(f), "command line: agents=four"));
+    veche_fault_free(f);
+}
+
 static void a_stopped_run_goes_on_to_the_same_bits(void **state)
 {
     struct seen calm_seen = {0}, seen = {0};
@@ -231,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_experiment_runs_and_its_events_are_seen),
         cmocka_unit_test(an_override_changes_the_experiment_and_a_bad_one_does_not),
+        cmocka_unit_test(what_the_file_gets_wrong_can_be_put_right_from_outside),
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(parameters_are_read_by_name),
         cmocka_unit_test(two_experiments_live_in_one_process),
