@@ -60,7 +60,7 @@ P
 survives allreduce 4 '{kind: allreduce, bucket_kb: 0.2}'
 survives consensus 4 consensus
 survives ps 5 ps
-survives easgd 5 '{kind: easgd, mode: sync}'
+survives easgd 5 '{kind: easgd, mode: sync, every: 1}'
 survives average 4 average
 
 loses native 4 '{kind: allreduce, algorithm: native}'

@@ -73,14 +73,20 @@ static void average_and_swap(float *x, float *y, size_t n, bool x_first)
     }
 }
 
+/* A lesson that is over counts as none, though I have not looked yet: I may be waiting, with the first part of its gradient,
+ * for the very peer that asks. */
+static bool rows_are_learnt_from(struct mpi *w)
+{
+    return w->lessons.job == JOB_LEARN && !w->keeps_copy && is_computing(w);
+}
+
 static bool try_to_average(struct mpi *w, struct message *m)
 {
-    bool is_learning = w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy;
     if (w->has_asked && m->from < w->link.self && !is_answered(w, NULL)) {
         send_away(w, m);
         return true;
     }
-    if (w->has_asked || is_learning || any_is_being_sent(w, m->head.rows))
+    if (w->has_asked || rows_are_learnt_from(w) || any_is_being_sent(w, m->head.rows))
         return false;
     for (int row = 0; row < N_ROWS; row++)
         if (m->head.rows & 1u << row && floats_of(w, (enum row)row))
@@ -99,7 +105,7 @@ static bool try_to_average(struct mpi *w, struct message *m)
 
 static bool try_to_give_rows(struct mpi *w, const struct message *m)
 {
-    if (w->lessons.is_running && w->lessons.job == JOB_LEARN && !w->keeps_copy)
+    if (rows_are_learnt_from(w))
         return false; /* the statistics are being written */
     struct span span = whole(everything);
     w->link.counts.messages++;
