@@ -275,6 +275,27 @@ static void a_rank_that_learns_gives_its_rows(void **state)
     crew_run(adopt_a_learner, "");
 }
 
+/* With a lesson begun rank 0 waits for all others, as those do who send a gradient in buckets; they want its rows first. */
+static fault adopt_one_who_waits(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    char byte = 0;
+    if (a->index) {
+        TRY(ops->adopt(a->link, 0, NULL));
+        return ops->send(a->link, 0, 7, &byte, 1);
+    }
+    TRY(ops->learn(a->link, 0));
+    for (size_t i = 1; i < a->link->n_members; i++)
+        TRY(ops->recv(a->link, i, 7, &byte, 1, NULL));
+    return ops->await(a->link, 0);
+}
+
+static void a_rank_that_waits_beside_its_lesson_gives_its_rows_to_whom_it_waits_for(void **state)
+{
+    (void)state;
+    crew_run(adopt_one_who_waits, "network: { patience_s: 5 }\n");
+}
+
 /* ---- rounds ---- */
 
 enum { ROUNDS = 25 };
@@ -346,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_sleeps_can_be_met),
         cmocka_unit_test(whoever_adopts_has_all_rows_of_the_other_and_knows_its_round),
         cmocka_unit_test(a_rank_that_learns_gives_its_rows),
+        cmocka_unit_test(a_rank_that_waits_beside_its_lesson_gives_its_rows_to_whom_it_waits_for),
         cmocka_unit_test(the_rounds_that_all_share_are_taken_once_each),
         cmocka_unit_test(the_sums_of_the_mpi_itself_are_over_all_that_learn),
     };

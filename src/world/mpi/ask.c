@@ -243,7 +243,7 @@ static bool is_past(const struct mpi *w, const void *ctx)
 /* One that was sent away gives those that wait for it a moment. */
 static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
 {
-    double since = world_now_s(w), patience_s = w->stage->experiment->network.patience_s;
+    double since = world_now_s(w), patience_s = patience_of(w);
     char name[128];
     for (;;) {
         bool met = false;

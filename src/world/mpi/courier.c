@@ -1,4 +1,4 @@
-/* courier.c - what travels between the ranks, and how one waits for it.
+/* courier.c - what travels between the ranks.
  *
  *   head ---------------------------> into one of a ring of slots, received from anyone in turn
  *   bodies, if it says so ----------> into memory of the message, in the order of the heads of their sender
@@ -8,12 +8,10 @@
  * Rows are sent from where they lie. Memory for bytes is kept and used again, so that after the first rounds nothing is
  * allocated. Whoever waits receives whatever comes, so every send comes to its end as long as its receiver lives.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "world/mpi/inside.h"
@@ -543,14 +541,9 @@ static void answer_questions(struct mpi *w)
 
 /* ---- signs of life ---- */
 
-static double patience_s(const struct mpi *w)
-{
-    return w->stage->experiment->network.patience_s;
-}
-
 static void say_alive(struct mpi *w, double now)
 {
-    double every = patience_s(w) / 8 < 1 ? patience_s(w) / 8 : 1;
+    double every = patience_of(w) / 8 < 1 ? patience_of(w) / 8 : 1;
     if (now - w->alive_said_s < every)
         return;
     w->alive_said_s = now;
@@ -576,111 +569,6 @@ void progress(struct mpi *w)
     double now = clock_now_s();
     say_alive(w, now);
     look_who_is_gone(w, now);
-}
-
-/* ---- waiting ---- */
-
-void break_off(struct mpi *w, fault f)
-{
-    if (w->broken)
-        fault_drop(f);
-    else
-        w->broken = f;
-}
-
-double world_now_s(const struct mpi *w)
-{
-    return (w->is_still ? w->still_since_s : clock_now_s()) - w->began_s - w->stood_s;
-}
-
-void stand_still(struct mpi *w, bool still)
-{
-    double now = clock_now_s();
-    if (still && !w->is_still)
-        w->still_since_s = now;
-    if (!still && w->is_still)
-        w->stood_s += now - w->still_since_s;
-    w->is_still = still;
-}
-
-const char *member_called(const struct mpi *w, size_t member, char name[128])
-{
-    snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member", member, member,
-             w->peers[member].host);
-    return name;
-}
-
-enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000, YIELDS_BEFORE_NAP = 64, NAP_NS = 20000 };
-
-/* Polls for a while, then now and then. Where ranks outnumber cores every poll gives the core away, and soon one naps: a core
- * that is only offered may come back at once, though somebody waits for it. */
-static void rest(struct mpi *w, unsigned *n_polls)
-{
-    if (w->lessons.is_running || *n_polls >= POLLS_BEFORE_FETCH)
-        fetch_everything(w);
-    if (w->lessons.is_running && rest_beside_job(w))
-        return;
-    bool many = w->seat.oversubscribed;
-    if (++*n_polls > (many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP))
-        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
-    else if (many || *n_polls > POLLS_BEFORE_NAP / 2)
-        sched_yield();
-}
-
-static fault broken(const struct mpi *w)
-{
-    return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
-}
-
-/* The leader hears from all, and all from the leader, at least eight times in a patience. */
-static fault somebody_is_silent(const struct mpi *w)
-{
-    double now = clock_now_s();
-    char name[128];
-    for (size_t i = 0; i < (is_leader(w) ? w->n : 1); i++)
-        if (i != w->link.self && !w->peers[i].is_gone && now - w->peers[i].heard_s > patience_s(w))
-            return FAIL(FAULT_TIMEOUT, "%s has been silent for %g s", member_called(w, i, name), patience_s(w));
-    return OK;
-}
-
-fault wait_for_members(struct mpi *w, is_done *done, const void *ctx)
-{
-    unsigned n_polls = 0;
-    for (unsigned n = 1;; n++) {
-        progress(w);
-        if (done(w, ctx))
-            return OK;
-        if (w->broken)
-            return broken(w);
-        if (n % 1024 == 0)
-            TRY(somebody_is_silent(w));
-        rest(w, &n_polls);
-    }
-}
-
-fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
-{
-    double since = world_now_s(w);
-    unsigned n_polls = 0;
-    for (;;) {
-        progress(w);
-        if (done(w, ctx))
-            return OK;
-        if (w->broken)
-            return broken(w);
-        if (whom != ANYONE && w->peers[whom].is_gone) {
-            char name[128];
-            return FAIL(FAULT_PEER, "%s is gone", member_called(w, whom, name));
-        }
-        if (w->is_still)
-            TRY(somebody_is_silent(w));
-        else if (world_now_s(w) - since > patience_s(w)) {
-            char name[128] = "anyone";
-            return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s(w),
-                        whom == ANYONE ? name : member_called(w, whom, name));
-        }
-        rest(w, &n_polls);
-    }
 }
 
 /* ---- opening and closing ---- */
@@ -718,7 +606,8 @@ void courier_close(struct mpi *w)
 {
     bool nobody_writes = true; /* into the slots, whose memory is else left to the library */
     for (size_t i = 0; w->slots && i < N_SLOTS; i++) {
-        MPI_Cancel(&w->slots[i].request);
+        if (w->slots[i].request != MPI_REQUEST_NULL)
+            MPI_Cancel(&w->slots[i].request);
         nobody_writes &= MPI_Wait(&w->slots[i].request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     }
     for (size_t i = 0; w->peers && i < w->n; i++)

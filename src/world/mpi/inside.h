@@ -1,6 +1,7 @@
 /* inside.h - what the files of the world `mpi` share.
  *
- *   courier.c   what travels: heads, bodies, who is heard of, how one waits
+ *   courier.c   what travels: heads, bodies, who is heard of
+ *   wait.c      how one waits for it
  *   fetch.c     rows of ranks on this machine, read where they lie
  *   mail.c      what agents send each other and how they receive it
  *   lesson.c    the thread that computes
@@ -238,6 +239,11 @@ static inline float *row_of(const struct mpi *w, enum row row)
     return w->engine->ops->floats(w->engine, row, 0);
 }
 
+static inline double patience_of(const struct mpi *w)
+{
+    return w->stage->experiment->network.patience_s;
+}
+
 static inline size_t floats_of(const struct mpi *w, enum row row)
 {
     return row_size(&w->engine->setup, row);
@@ -274,6 +280,7 @@ static inline struct span span_of(const struct head *h)
     return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
 }
 
+/* wait.c */
 /* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */
 typedef bool is_done(const struct mpi *w, const void *ctx);
 fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom);

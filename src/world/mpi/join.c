@@ -290,7 +290,7 @@ static fault look_round(struct mpi *w, const struct word *all, double patience_s
 
 fault mpi_meet(struct mpi *w)
 {
-    double patience_s = w->stage->experiment->network.patience_s;
+    double patience_s = patience_of(w);
     struct word word = word_of(""), *all;
     word.rows = rows_here(w);
     TRY(gather(&w->seat, &word, patience_s, &all));

@@ -103,7 +103,7 @@ static fault part_from_other_worlds(struct mpi *w)
 {
     MPI_Request request;
     MPI_Comm_idup(MPI_COMM_WORLD, &w->comm, &request);
-    fault f = wait_together(&request, w->stage->experiment->network.patience_s);
+    fault f = wait_together(&request, patience_of(w));
     if (f)
         w->comm = MPI_COMM_NULL;
     else if (others_live())

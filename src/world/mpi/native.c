@@ -11,7 +11,7 @@ fault native_open(struct mpi *w)
         return OK;
     }
     MPI_Comm_idup(w->comm, &w->learners, &request);
-    fault f = wait_together(&request, w->stage->experiment->network.patience_s);
+    fault f = wait_together(&request, patience_of(w));
     if (f)
         w->learners = MPI_COMM_NULL;
     return f;
