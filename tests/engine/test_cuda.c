@@ -33,6 +33,9 @@ static void convolutions_of_all_shapes_agree(void **state)
         {16, 16, 1, 2, 0, 7, 2},  {31, 31, 3, 3, 0, 10, 1}, {16, 16, 3, 1, 1, 1, 2},
         {4, 6, 3, 1, 0, 3, 4},    {20, 20, 5, 1, 0, 5, 3},  {48, 48, 3, 1, 1, 4, 11},
         {16, 32, 3, 1, 1, 20, 2}, {2, 9, 3, 2, 0, 12, 13},  {12, 40, 4, 2, 1, 10, 3},
+        {4, 100, 3, 1, 1, 6, 3},  {100, 12, 3, 2, 1, 9, 2}, {28, 68, 3, 1, 1, 5, 5},
+        {16, 16, 3, 1, 1, 30, 2}, {20, 64, 3, 1, 1, 15, 3}, {68, 16, 3, 1, 1, 29, 2},
+        {36, 100, 3, 1, 1, 7, 2}, {4, 4, 3, 1, 1, 32, 1},   {64, 32, 3, 1, 1, 16, 2},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_conv(shapes[i], i % 2 ? 3 : 1);
@@ -84,8 +87,12 @@ static void pools_of_the_input_itself_agree(void **state)
 static void linear_layers_of_all_sizes_agree(void **state)
 {
     (void)state;
-    static const size_t sizes[][3] = {
-        /* features, hidden, batch */ {1, 1, 1}, {7, 5, 3}, {16, 260, 4}, {11, 600, 33}};
+    static const size_t sizes[][3] = {/* features, hidden, batch */ {1, 1, 1},
+                                      {7, 5, 3},
+                                      {16, 260, 4},
+                                      {11, 600, 33},
+                                      {13, 260, 5},
+                                      {12, 70, 70}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct network n = {0};
         net_linear(&n, (int64_t)sizes[i][1])->bias = i % 2;

@@ -23,6 +23,66 @@ static __device__ __forceinline__ void put(struct numbers x, size_t i, float val
         ((float *)x.at)[i] = value;
 }
 
+/* Four neighbours; i is a multiple of four, and so is the size of a seat's tensor. */
+static __device__ __forceinline__ float4 get_four(struct numbers x, size_t i)
+{
+    if (!x.half)
+        return *(const float4 *)((const float *)x.at + i);
+    uint2 q = *(const uint2 *)((const bf16 *)x.at + i);
+    return make_float4(__uint_as_float(q.x << 16), __uint_as_float(q.x & 0xffff0000u),
+                       __uint_as_float(q.y << 16), __uint_as_float(q.y & 0xffff0000u));
+}
+
+static __device__ __forceinline__ void put_four(struct numbers x, size_t i, float4 v)
+{
+    if (x.adds) {
+        float4 old = get_four(x, i);
+        v = make_float4(v.x + old.x, v.y + old.y, v.z + old.z, v.w + old.w);
+    }
+    if (!x.half) {
+        *(float4 *)((float *)x.at + i) = v;
+        return;
+    }
+    __nv_bfloat162 two[2] = {__floats2bfloat162_rn(v.x, v.y), __floats2bfloat162_rn(v.z, v.w)};
+    *(uint2 *)((bf16 *)x.at + i) = *(const uint2 *)two;
+}
+
+/* Two; i is even, and so is the size of a seat's tensor. */
+static __device__ __forceinline__ void put_two(struct numbers x, size_t i, float a, float b)
+{
+    if (x.adds) {
+        a += get(x, i);
+        b += get(x, i + 1);
+    }
+    if (x.half)
+        *(__nv_bfloat162 *)((bf16 *)x.at + i) = __floats2bfloat162_rn(a, b);
+    else
+        *(float2 *)((float *)x.at + i) = make_float2(a, b);
+}
+
+/* One number or four, for kernels that go by fours where they can. */
+template <int N> struct some {
+    float of[N];
+};
+
+template <int N> static __device__ __forceinline__ some<N> get_some(struct numbers x, size_t i)
+{
+    if constexpr (N == 4) {
+        float4 v = get_four(x, i);
+        return {v.x, v.y, v.z, v.w};
+    } else {
+        return {get(x, i)};
+    }
+}
+
+template <int N> static __device__ __forceinline__ void put_some(struct numbers x, size_t i, some<N> v)
+{
+    if constexpr (N == 4)
+        put_four(x, i, make_float4(v.of[0], v.of[1], v.of[2], v.of[3]));
+    else
+        put(x, i, v.of[0]);
+}
+
 static __device__ __forceinline__ size_t size_of(struct dims d)
 {
     return (size_t)d.c * d.h * d.w;

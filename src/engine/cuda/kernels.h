@@ -12,6 +12,7 @@
     X(losses)                                                                                                \
     X(norm)                                                                                                  \
     X(weights)                                                                                               \
+    X(patch)                                                                                                 \
     X(linear)                                                                                                \
     X(rows)                                                                                                  \
     X(fused)                                                                                                 \
@@ -57,18 +58,42 @@
     X(norm, norm_back_sums)                                                                                  \
     X(norm, norm_back_finish)                                                                                \
     X(norm, norm_backward)                                                                                   \
-    X(weights, conv_forward_exact)                                                                           \
-    X(weights, conv_forward_tensor)                                                                          \
-    X(weights, conv_back_input_exact)                                                                        \
-    X(weights, conv_back_input_tensor)                                                                       \
-    X(weights, conv_back_weight_exact)                                                                       \
-    X(weights, conv_back_weight_tensor)                                                                      \
-    X(weights, linear_forward_exact)                                                                         \
-    X(weights, linear_forward_tensor)                                                                        \
-    X(weights, linear_back_input_exact)                                                                      \
-    X(weights, linear_back_input_tensor)                                                                     \
-    X(weights, linear_back_weight_exact)                                                                     \
-    X(weights, linear_back_weight_tensor)                                                                    \
+    X(weights, conv_forward_fp32_16)                                                                         \
+    X(weights, conv_forward_fp32_32)                                                                         \
+    X(weights, conv_forward_fp32_64)                                                                         \
+    X(weights, conv_forward_bf16_16)                                                                         \
+    X(weights, conv_forward_bf16_32)                                                                         \
+    X(weights, conv_forward_bf16_64)                                                                         \
+    X(weights, conv_back_input_fp32_16)                                                                      \
+    X(weights, conv_back_input_fp32_32)                                                                      \
+    X(weights, conv_back_input_fp32_64)                                                                      \
+    X(weights, conv_back_input_bf16_16)                                                                      \
+    X(weights, conv_back_input_bf16_32)                                                                      \
+    X(weights, conv_back_input_bf16_64)                                                                      \
+    X(weights, conv_back_weight_fp32_16)                                                                     \
+    X(weights, conv_back_weight_fp32_32)                                                                     \
+    X(weights, conv_back_weight_fp32_64)                                                                     \
+    X(weights, conv_back_weight_bf16_16)                                                                     \
+    X(weights, conv_back_weight_bf16_32)                                                                     \
+    X(weights, conv_back_weight_bf16_64)                                                                     \
+    X(weights, linear_forward_fp32_64)                                                                       \
+    X(weights, linear_forward_bf16_64)                                                                       \
+    X(weights, linear_back_input_fp32_64)                                                                    \
+    X(weights, linear_back_input_bf16_64)                                                                    \
+    X(weights, linear_back_weight_fp32_64)                                                                   \
+    X(weights, linear_back_weight_bf16_64)                                                                   \
+    X(patch, patch_forward_fp32_16)                                                                          \
+    X(patch, patch_forward_fp32_32)                                                                          \
+    X(patch, patch_forward_fp32_64)                                                                          \
+    X(patch, patch_forward_bf16_16)                                                                          \
+    X(patch, patch_forward_bf16_32)                                                                          \
+    X(patch, patch_forward_bf16_64)                                                                          \
+    X(patch, patch_back_input_fp32_16)                                                                       \
+    X(patch, patch_back_input_fp32_32)                                                                       \
+    X(patch, patch_back_input_fp32_64)                                                                       \
+    X(patch, patch_back_input_bf16_16)                                                                       \
+    X(patch, patch_back_input_bf16_32)                                                                       \
+    X(patch, patch_back_input_bf16_64)                                                                       \
     X(linear, linear_few_forward)                                                                            \
     X(linear, linear_few_back_input)                                                                         \
     X(linear, linear_few_back_weight)                                                                        \
@@ -85,8 +110,8 @@
     X(rows, blend_few_rows)                                                                                  \
     X(rows, blend_rows)                                                                                      \
     X(rows, fill_floats)                                                                                     \
-    X(peak, peak_exact)                                                                                      \
-    X(peak, peak_tensor)                                                                                     \
+    X(peak, peak_fp32)                                                                                       \
+    X(peak, peak_bf16)                                                                                       \
     X(fused, prepare_weights)                                                                                \
     X(fused, sum_stretches)                                                                                  \
     X(fused, fused_add)                                                                                      \

@@ -102,12 +102,12 @@ static fault time_products(struct watch *w, struct device *d, bool bf16, CUdevic
                            double *flops_per_s)
 {
     unsigned blocks = (unsigned)(d->driver.processors * PEAK_BLOCKS);
-    double per_thread = 2.0 * PEAK_ROUNDS * PEAK_CHAINS * (bf16 ? 16 * 8 * 16 / 32 : 1);
+    double per_thread = 2.0 * PEAK_ROUNDS * PEAK_CHAINS * 16 * 8 * (bf16 ? 16 : 8) / 32;
     void *args[] = {&memory};
     for (int i = 0; i < TRIES; i++) {
         double ms;
         TRY(watch_start(w));
-        TRY(CU(w->driver, cuLaunchKernel, d->kernels.of[bf16 ? KERNEL_peak_tensor : KERNEL_peak_exact],
+        TRY(CU(w->driver, cuLaunchKernel, d->kernels.of[bf16 ? KERNEL_peak_bf16 : KERNEL_peak_fp32],
                blocks, 1, 1, PEAK_THREADS, 1, 1, 0, w->stream, args, NULL));
         TRY(watch_stop(w, &ms));
         double rate = per_thread * PEAK_THREADS * blocks / (ms / 1e3);

@@ -3,7 +3,7 @@
 #ifndef VECHE_ENGINE_CUDA_MEASURE_H
 #define VECHE_ENGINE_CUDA_MEASURE_H
 
-/* What one thread (peak_exact) or warp (peak_tensor) does: so many rounds of independent multiply-adds. */
+/* What a warp does: so many rounds of independent products of 16 x 8 sums. */
 enum { PEAK_ROUNDS = 2048, PEAK_CHAINS = 8 };
 
 #ifndef __CUDACC__

@@ -2,202 +2,272 @@
  *
  *   out(m, n) = sum over k of A(m, k) B(n, k)
  *
- * A factor says how to find an element: `row(m)` and `column(k)` do the divisions, `at(row, column)` loads (or
- * answers 0 for padding), and `rows_lead` says that neighbours in memory are rows. So convolutions, their gradients
- * and linear layers are one loop, in two precisions:
+ * A factor says how to find its elements: `row(m)` and `column(k)` do the divisions, `advance(&column, n)`
+ * goes on to k + n without any, `at(row, column)` loads one (or answers 0 for padding), `four(row, column)`
+ * that one and its next three. `rows_lead` says that neighbours in memory are rows, `fours` that they come in
+ * whole fours. So convolutions, their gradients and linear layers are one loop, on the tensor cores with sums
+ * in fp32, for two kinds of numbers:
  *
- *   exact_tile    fp32: 256 threads of 4 x 4 sums each
- *   tensor_tile   bf16 factors on the tensor cores: eight warps of 16 x 32 sums each, in fp32
+ *   in_bf16   factors rounded to bf16
+ *   in_fp32   factors as sums of two numbers of tf32, a large and a small one, and three products: all but
+ * small by small. What is left out is less than what fp32 rounds off.
  *
- * A tile is 64 x 64. The next piece of k is on its way while this one is multiplied. k runs in order, so the bits do
- * not depend on how tiles are scheduled.
+ * A tile has 4096 sums, COLUMNS wide (16, 32 or 64, so that few channels do not leave it half empty): eight
+ * warps of 32 x 16. The next piece of k is on its way while this one is multiplied. k runs in order, so the
+ * bits do not depend on how tiles are scheduled.
  */
 #ifndef VECHE_ENGINE_CUDA_MULTIPLY_CUH
 #define VECHE_ENGINE_CUDA_MULTIPLY_CUH
 
 #include "engine/cuda/mma.cuh"
 
-enum { TILE = 64, TILE_THREADS = 256 };
+enum { TILE = 4096, TILE_THREADS = 256, WARP_ROWS = 32, WARP_COLUMNS = 16 };
 
-struct tile { /* which part of the product: rows from m0, columns from n0, k in [first, end) */
-    uint32_t m0, rows, n0, columns, first, end;
-};
+/* In shared memory a factor's tile lies as [row][k], or as [k][row] where rows lead. A piece of k has 64
+ * bytes in either kind of numbers, a step of the tensor cores 32; rows are padded so that loads meet no bank
+ * twice. */
+enum { PIECE_BYTES = 64, STEP_BYTES = 32, ROW_BYTES = PIECE_BYTES + 16, LEAD_PAD = 8 };
 
-template <int DEEP, class FACTOR>
-static __device__ __forceinline__ float element(const FACTOR &f, uint32_t first_row, uint32_t rows, uint32_t first,
-                                                uint32_t end, uint32_t r, uint32_t k)
-{
-    bool inside = first_row + r < rows && first + k < end;
-    return inside ? f.at(f.row(first_row + r), f.column(first + k)) : 0;
-}
+/* ---- kinds of numbers ---- */
 
-/* ---- fp32 ---- */
-
-enum { EXACT_DEEP = 16, EXACT_EACH = TILE * EXACT_DEEP / TILE_THREADS };
-
-template <class FACTOR>
-static __device__ __forceinline__ void exact_fetch(const FACTOR &f, uint32_t first_row, uint32_t rows, uint32_t first,
-                                                   uint32_t end, float *raw)
-{
-#pragma unroll
-    for (uint32_t i = 0; i < EXACT_EACH; i++) {
-        uint32_t e = threadIdx.x + i * TILE_THREADS;
-        uint32_t r = FACTOR::rows_lead ? e % TILE : e / EXACT_DEEP, k = FACTOR::rows_lead ? e / TILE : e % EXACT_DEEP;
-        raw[i] = element<EXACT_DEEP>(f, first_row, rows, first, end, r, k);
+struct in_bf16 {
+    typedef bf16 number;
+    enum { DEEP = PIECE_BYTES / sizeof(bf16), STEP = STEP_BYTES / sizeof(bf16), BLOCKS = 2 };
+    static __device__ __forceinline__ void store(bf16 *at, float4 x)
+    {
+        *(uint2 *)at = make_uint2(pack_two(x.x, x.y), pack_two(x.z, x.w));
     }
-}
-
-template <class FACTOR>
-static __device__ __forceinline__ void exact_fill(const float *raw, float tile[EXACT_DEEP][TILE + 4])
-{
-#pragma unroll
-    for (uint32_t i = 0; i < EXACT_EACH; i++) {
-        uint32_t e = threadIdx.x + i * TILE_THREADS;
-        uint32_t r = FACTOR::rows_lead ? e % TILE : e / EXACT_DEEP, k = FACTOR::rows_lead ? e / TILE : e % EXACT_DEEP;
-        tile[k][r] = raw[i];
+    /* 16 x STEP of the first factor, from tiles where rows lead; see load_first. */
+    static __device__ __forceinline__ void load_first_turned(unsigned *a, const bf16 *tile, int pitch, int m,
+                                                             int k)
+    {
+        int lane = threadIdx.x % 32;
+        load_matrices_turned(a,
+                             shared_at(tile + (k + lane % 8 + lane / 16 * 8) * pitch + m + lane / 8 % 2 * 8));
     }
-}
-
-/* `store(m, n, sum)` is called for each element inside the matrix. */
-template <class A, class B, class STORE>
-static __device__ __forceinline__ void exact_tile(const A &a, const B &b, struct tile t, STORE store)
-{
-    __shared__ float as[EXACT_DEEP][TILE + 4], bs[EXACT_DEEP][TILE + 4];
-    uint32_t tm = threadIdx.x / 16 * 4, tn = threadIdx.x % 16 * 4;
-    float sum[4][4] = {}, a_raw[EXACT_EACH], b_raw[EXACT_EACH];
-    exact_fetch(a, t.m0, t.rows, t.first, t.end, a_raw);
-    exact_fetch(b, t.n0, t.columns, t.first, t.end, b_raw);
-    for (uint32_t k0 = t.first; k0 < t.end; k0 += EXACT_DEEP) {
-        exact_fill<A>(a_raw, as);
-        exact_fill<B>(b_raw, bs);
-        __syncthreads();
-        if (k0 + EXACT_DEEP < t.end) {
-            exact_fetch(a, t.m0, t.rows, k0 + EXACT_DEEP, t.end, a_raw);
-            exact_fetch(b, t.n0, t.columns, k0 + EXACT_DEEP, t.end, b_raw);
-        }
-#pragma unroll
-        for (uint32_t k = 0; k < EXACT_DEEP; k++) {
-            float4 x = *(const float4 *)&as[k][tm], y = *(const float4 *)&bs[k][tn];
-            const float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+    static __device__ __forceinline__ void load_second_turned(unsigned *b, const bf16 *tile, int pitch, int n,
+                                                              int k)
+    {
+        int lane = threadIdx.x % 32;
+        load_matrices_turned(b, shared_at(tile + (k + lane % 16) * pitch + n + lane / 16 * 8));
+    }
+    struct factor {
+        unsigned x[4];
+        __device__ __forceinline__ factor(const unsigned *raw)
+        {
 #pragma unroll
             for (int i = 0; i < 4; i++)
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    sum[i][j] += xs[i] * ys[j];
+                x[i] = raw[i];
         }
-        __syncthreads();
+    };
+    /* sum += a b for the left or right eight columns of b */
+    static __device__ __forceinline__ void add(float *sum, const factor &a, const factor &b, int half)
+    {
+        multiply_add(sum, a.x, b.x[2 * half], b.x[2 * half + 1]);
     }
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (t.m0 + tm + i < t.rows && t.n0 + tn + j < t.columns)
-                store(t.m0 + tm + i, t.n0 + tn + j, sum[i][j]);
-}
+};
 
-/* ---- bf16 ---- */
-
-/* A factor's tile lies as [row][k], or as [k][row] where rows lead; either way neighbours are stored in pairs. */
-enum { TENSOR_DEEP = 32, TENSOR_PAIRS = TILE * TENSOR_DEEP / 2 / TILE_THREADS };
-enum { TENSOR_PITCH = TENSOR_DEEP + 8, TENSOR_TURNED = TILE + 8, TENSOR_SIZE = TILE * TENSOR_PITCH };
-
-template <class FACTOR>
-static __device__ __forceinline__ void tensor_fetch(const FACTOR &f, uint32_t first_row, uint32_t rows, uint32_t first,
-                                                    uint32_t end, float (*raw)[2])
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TENSOR_PAIRS; i++) {
-        uint32_t r = FACTOR::rows_lead ? threadIdx.x % 32 * 2 : threadIdx.x / 16 + 16 * i;
-        uint32_t k = FACTOR::rows_lead ? threadIdx.x / 32 + 8 * i : threadIdx.x % 16 * 2;
-        raw[i][0] = element<TENSOR_DEEP>(f, first_row, rows, first, end, r, k);
-        raw[i][1] = element<TENSOR_DEEP>(f, first_row, rows, first, end, r + FACTOR::rows_lead, k + !FACTOR::rows_lead);
+struct in_fp32 {
+    typedef float number;
+    enum { DEEP = PIECE_BYTES / sizeof(float), STEP = STEP_BYTES / sizeof(float), BLOCKS = 3 };
+    static __device__ __forceinline__ void store(float *at, float4 x)
+    {
+        *(float4 *)at = x;
     }
-}
-
-template <class FACTOR> static __device__ __forceinline__ void tensor_fill(const float (*raw)[2], bf16 *tile)
-{
+    static __device__ __forceinline__ void load_first_turned(unsigned *a, const float *tile, int pitch, int m,
+                                                             int k)
+    {
+        int lane = threadIdx.x % 32;
+        const float *at = tile + (k + lane % 4) * pitch + m + lane / 4;
 #pragma unroll
-    for (uint32_t i = 0; i < TENSOR_PAIRS; i++) {
-        uint32_t at = FACTOR::rows_lead ? (threadIdx.x / 32 + 8 * i) * TENSOR_TURNED + threadIdx.x % 32 * 2
-                                        : (threadIdx.x / 16 + 16 * i) * TENSOR_PITCH + threadIdx.x % 16 * 2;
-        *(unsigned *)(tile + at) = pack_two(raw[i][0], raw[i][1]);
+        for (int i = 0; i < 4; i++)
+            a[i] = __float_as_uint(at[i / 2 * 4 * pitch + i % 2 * 8]);
     }
+    static __device__ __forceinline__ void load_second_turned(unsigned *b, const float *tile, int pitch,
+                                                              int n, int k)
+    {
+        int lane = threadIdx.x % 32;
+        const float *at = tile + (k + lane % 4) * pitch + n + lane / 4;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            b[i] = __float_as_uint(at[i % 2 * 4 * pitch + i / 2 * 8]);
+    }
+    struct factor {
+        unsigned large[4], small[4];
+        __device__ __forceinline__ factor(const unsigned *raw)
+        {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                large[i] = to_tf32(__uint_as_float(raw[i]));
+                small[i] = to_tf32(__uint_as_float(raw[i]) - __uint_as_float(large[i]));
+            }
+        }
+    };
+    static __device__ __forceinline__ void add(float *sum, const factor &a, const factor &b, int half)
+    {
+        multiply_add_tf32(sum, a.small, b.large[2 * half], b.large[2 * half + 1]);
+        multiply_add_tf32(sum, a.large, b.small[2 * half], b.small[2 * half + 1]);
+        multiply_add_tf32(sum, a.large, b.large[2 * half], b.large[2 * half + 1]);
+    }
+};
+
+/* ---- a factor's way through shared memory ---- */
+
+constexpr int least(int a, int b)
+{
+    return a < b ? a : b;
 }
 
-/* 16 x 16 of the first factor, rows from m and k on. */
-template <class FACTOR>
-static __device__ __forceinline__ void load_first(unsigned *a, const bf16 *tile, uint32_t m, uint32_t k)
-{
-    uint32_t lane = threadIdx.x % 32;
-    if (FACTOR::rows_lead)
-        load_matrices_turned(
-            a, shared_at(tile + (k + lane % 8 + lane / 16 * 8) * TENSOR_TURNED + m + lane / 8 % 2 * 8));
-    else
-        load_matrices(a, shared_at(tile + (m + lane % 16) * TENSOR_PITCH + k + lane / 16 * 8));
-}
+/* What this thread carries of a factor's tile of so many LINES: in each piece one k (or four that begin
+ * there) of EACH rows, which stay the same, so that their divisions are done once. */
+template <class KIND, int LINES, class FACTOR> struct porter {
+    static const bool lead = FACTOR::rows_lead;
+    static const int across = lead ? least(LINES / 4, TILE_THREADS / KIND::DEEP) : KIND::DEEP / 4;
+    static const int down =
+        TILE_THREADS / across; /* threads below each other: of k where rows lead, else of rows */
+    static const int each = lead ? LINES / 4 / across : (LINES + down - 1) / down;
+    static const int pitch = lead ? LINES + LEAD_PAD : ROW_BYTES / (int)sizeof(typename KIND::number);
+    static const int n_bytes = lead ? PIECE_BYTES * (LINES + LEAD_PAD) : LINES * ROW_BYTES;
+    typedef decltype(((const FACTOR *)0)->row(0)) row_kind;
+    typedef decltype(((const FACTOR *)0)->column(0)) column_kind;
 
-/* ... of the second: two products side by side. */
-template <class FACTOR>
-static __device__ __forceinline__ void load_second(unsigned *b, const bf16 *tile, uint32_t n, uint32_t k)
-{
-    uint32_t lane = threadIdx.x % 32;
-    if (FACTOR::rows_lead)
-        load_matrices_turned(b, shared_at(tile + (k + lane % 16) * TENSOR_TURNED + n + lane / 16 * 8));
-    else
-        load_matrices(b,
-                      shared_at(tile + (n + lane % 8 + lane / 16 * 8) * TENSOR_PITCH + k + lane / 8 % 2 * 8));
-}
+    const FACTOR &f;
+    uint32_t first_row, rows, end;
+    uint32_t k, r;      /* within the tile; the next rows are r + step, ... */
+    bool works;         /* small tiles leave threads without work */
+    row_kind row[each]; /* where fours; so is column, that of the next piece */
+    column_kind column;
+    float4 raw[each];
 
-template <class A, class B, class STORE>
-static __device__ __forceinline__ void tensor_tile(const A &a, const B &b, struct tile t, STORE store)
-{
-    __shared__ __align__(16) bf16 as[TENSOR_SIZE], bs[TENSOR_SIZE];
-    uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, wm = warp / 2 * 16, wn = warp % 2 * 32;
-    float sum[4][4] = {}, a_raw[TENSOR_PAIRS][2], b_raw[TENSOR_PAIRS][2];
-    tensor_fetch(a, t.m0, t.rows, t.first, t.end, a_raw);
-    tensor_fetch(b, t.n0, t.columns, t.first, t.end, b_raw);
-    for (uint32_t k0 = t.first; k0 < t.end; k0 += TENSOR_DEEP) {
-        tensor_fill<A>(a_raw, as);
-        tensor_fill<B>(b_raw, bs);
-        __syncthreads();
-        if (k0 + TENSOR_DEEP < t.end) {
-            tensor_fetch(a, t.m0, t.rows, k0 + TENSOR_DEEP, t.end, a_raw);
-            tensor_fetch(b, t.n0, t.columns, k0 + TENSOR_DEEP, t.end, b_raw);
+    static __device__ __forceinline__ uint32_t row_step(void)
+    {
+        return lead ? 4 * across : down;
+    }
+    __device__ __forceinline__ porter(const FACTOR &factor, uint32_t m0, uint32_t n_rows, uint32_t k0,
+                                      uint32_t end_of_k)
+        : f(factor), first_row(m0), rows(n_rows), end(end_of_k)
+    {
+        uint32_t x = threadIdx.x % across, y = threadIdx.x / across;
+        k = lead ? y : 4 * x;
+        r = lead ? 4 * x : y;
+        works = lead ? k < KIND::DEEP : r < LINES;
+#pragma unroll
+        for (int i = 0; i < each; i++)
+            row[i] = f.row(first_row + r + i * row_step());
+        column = f.column(k0 + k);
+    }
+    __device__ __forceinline__ float single(uint32_t m, uint32_t depth) const
+    {
+        return m < rows && depth < end ? f.at(f.row(m), f.column(depth)) : 0;
+    }
+    __device__ __forceinline__ void fetch(uint32_t k0)
+    {
+        uint32_t depth = k0 + k;
+        if (f.fours) {
+#pragma unroll
+            for (int i = 0; i < each; i++)
+                raw[i] = works && depth < end && first_row + r + i * row_step() < rows
+                             ? f.four(row[i], column)
+                             : make_float4(0, 0, 0, 0);
+            f.advance(&column, KIND::DEEP);
+            return;
         }
 #pragma unroll
-        for (uint32_t k = 0; k < TENSOR_DEEP; k += 16) {
-            unsigned left[4], right[2][4];
-            load_first<A>(left, as, wm, k);
-            load_second<B>(right[0], bs, wn, k);
-            load_second<B>(right[1], bs, wn + 16, k);
-#pragma unroll
-            for (int n = 0; n < 4; n++)
-                multiply_add(sum[n], left, right[n / 2][n % 2 * 2], right[n / 2][n % 2 * 2 + 1]);
+        for (int i = 0; i < each; i++) {
+            uint32_t m = first_row + r + i * row_step(), dm = lead, dk = !lead;
+            raw[i] = works
+                         ? make_float4(single(m, depth), single(m + dm, depth + dk),
+                                       single(m + 2 * dm, depth + 2 * dk), single(m + 3 * dm, depth + 3 * dk))
+                         : make_float4(0, 0, 0, 0);
         }
-        __syncthreads();
     }
+    __device__ __forceinline__ void fill(typename KIND::number *tile) const
+    {
 #pragma unroll
-    for (int n = 0; n < 4; n++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            uint32_t m = t.m0 + wm + lane / 4 + j / 2 * 8, column = t.n0 + wn + n * 8 + lane % 4 * 2 + j % 2;
-            if (m < t.rows && column < t.columns)
-                store(m, column, sum[n][j]);
+        for (int i = 0; i < each; i++) {
+            uint32_t line = r + i * row_step();
+            if (works)
+                KIND::store(tile + (lead ? k * pitch + line : line * pitch + k), raw[i]);
         }
-}
+    }
+    /* 16 rows from m on, a STEP of k: as the first factor of a product, and as the second, two products side
+     * by side. */
+    static __device__ __forceinline__ void load_first(unsigned *a, const typename KIND::number *tile, int m,
+                                                      int step)
+    {
+        int lane = threadIdx.x % 32;
+        if (lead)
+            KIND::load_first_turned(a, tile, pitch, m, step * KIND::STEP);
+        else
+            load_matrices(a,
+                          shared_at(tile) + (m + lane % 16) * ROW_BYTES + step * STEP_BYTES + lane / 16 * 16);
+    }
+    static __device__ __forceinline__ void load_second(unsigned *b, const typename KIND::number *tile, int n,
+                                                       int step)
+    {
+        int lane = threadIdx.x % 32;
+        if (lead)
+            KIND::load_second_turned(b, tile, pitch, n, step * KIND::STEP);
+        else
+            load_matrices(b, shared_at(tile) + (n + lane % 8 + lane / 16 * 8) * ROW_BYTES +
+                                 step * STEP_BYTES + lane / 8 % 2 * 16);
+    }
+};
 
-/* The whole product: blockIdx.x is the tile, blockIdx.y the stretch of k, of `splits`. */
-template <bool TENSOR, class A, class B, class STORE>
+/* ---- the product ---- */
+
+/* `store(m, n, sum)` is called for each element. blockIdx.x is the tile, blockIdx.y the stretch of k, of
+ * `splits`. */
+template <class KIND, int COLUMNS, class A, class B, class STORE>
 static __device__ __forceinline__ void multiply(const A &a, const B &b, uint32_t rows, uint32_t columns,
                                                 uint32_t depth, uint32_t splits, STORE store)
 {
-    uint32_t across = (columns + TILE - 1) / TILE, each = (depth + splits - 1) / splits;
-    struct tile t = {blockIdx.x / across * TILE, rows, blockIdx.x % across * TILE, columns, blockIdx.y * each, 0};
-    t.end = min(t.first + each, depth);
-    if (TENSOR)
-        tensor_tile(a, b, t, store);
-    else
-        exact_tile(a, b, t, store);
+    const int ROWS = TILE / COLUMNS, warps_across = COLUMNS / WARP_COLUMNS, DEEP = KIND::DEEP;
+    typedef porter<KIND, ROWS, A> first;
+    typedef porter<KIND, COLUMNS, B> second;
+    __shared__ __align__(16) char a_bytes[first::n_bytes], b_bytes[second::n_bytes];
+    typename KIND::number *as = (typename KIND::number *)a_bytes, *bs = (typename KIND::number *)b_bytes;
+    uint32_t tiles_across = (columns + COLUMNS - 1) / COLUMNS,
+             each = ((depth + splits - 1) / splits + DEEP - 1) / DEEP;
+    uint32_t m0 = blockIdx.x / tiles_across * ROWS, n0 = blockIdx.x % tiles_across * COLUMNS;
+    uint32_t k0 = blockIdx.y * each * DEEP, end = min(k0 + each * DEEP, depth);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int wm = warp / warps_across * WARP_ROWS, wn = warp % warps_across * WARP_COLUMNS;
+    float sum[2][2][4] = {};
+    first left(a, m0, rows, k0, end);
+    second right(b, n0, columns, k0, end);
+    left.fetch(k0);
+    right.fetch(k0);
+    for (; k0 < end; k0 += DEEP) {
+        left.fill(as);
+        right.fill(bs);
+        __syncthreads();
+        if (k0 + DEEP < end) {
+            left.fetch(k0 + DEEP);
+            right.fetch(k0 + DEEP);
+        }
+#pragma unroll
+        for (int step = 0; step < PIECE_BYTES / STEP_BYTES; step++) {
+            unsigned raw[4];
+            second::load_second(raw, bs, wn, step);
+            typename KIND::factor y(raw);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                first::load_first(raw, as, wm + 16 * i, step);
+                typename KIND::factor x(raw);
+                KIND::add(sum[i][0], x, y, 0);
+                KIND::add(sum[i][1], x, y, 1);
+            }
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        uint32_t m = m0 + wm + i / 8 * 16 + i / 2 % 2 * 8 + lane / 4,
+                 n = n0 + wn + i / 4 % 2 * 8 + lane % 4 * 2 + i % 2;
+        if (m < rows && n < columns)
+            store(m, n, sum[i / 8][i / 4 % 2][i % 4]);
+    }
 }
 
 #endif

@@ -5,17 +5,24 @@
  */
 #include "engine/cuda/pass.h"
 
-enum { THREADS = 256, MOST_BLOCKS = 2048, TILE = 64, LANES = 32, MOST_SPLITS = 64, PER_SPLIT = 1024 };
+enum { THREADS = 256, MOST_BLOCKS = 2048, LANES = 32, FOUR = 4 };
+enum { TILE = 4096 };                            /* sums of a tile; see multiply.cuh */
+enum { MOST_TILES = 256, PIXELS_A_SPLIT = 512 }; /* of a weight's gradient */
+enum { MOST_SPLITS = 128 };                      /* of a channel's sums */
 
 static size_t pieces(size_t n, size_t each)
 {
     return (n + each - 1) / each;
 }
 
-static size_t n_splits(size_t n)
+static size_t lesser(size_t a, size_t b)
 {
-    size_t s = pieces(n, PER_SPLIT);
-    return s < MOST_SPLITS ? s : MOST_SPLITS;
+    return a < b ? a : b;
+}
+
+static size_t channel_splits(size_t pixels)
+{
+    return lesser(pieces(pixels, PIXELS_A_SPLIT), MOST_SPLITS);
 }
 
 /* A long line of inputs meets a small batch: few tiles, each with much to read. */
@@ -32,17 +39,80 @@ static size_t size_of(struct dims d)
 /* One thread a number, or a few. */
 static void add_values(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t n)
 {
-    size_t blocks = pieces(n, THREADS);
-    pass_add(p, kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, 1, THREADS, c);
+    pass_add(p, kernel, lesser(pieces(n, THREADS), MOST_BLOCKS), 1, THREADS, c);
 }
 
-/* The kernel of a product in the pass's precision. */
-#define PRODUCT(p, name) ((p)->bf16 ? KERNEL_##name##_tensor : KERNEL_##name##_exact)
-
-static void add_product(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t rows,
-                        size_t columns)
+/* A few fours each, so that what they share is looked up once. */
+static void add_fours(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t n)
 {
-    pass_add(p, kernel, pieces(rows, TILE) * pieces(columns, TILE), c->splits, THREADS, c);
+    pass_add(p, kernel, lesser(pieces(n, FOUR * FOUR * THREADS), MOST_BLOCKS), 1, THREADS, c);
+}
+
+/* ---- products ---- */
+
+enum { WIDTHS = 3 }; /* tiles of 16, 32 or 64 columns, for layers of so many channels */
+
+typedef enum cuda_kernel product_kernels[2][WIDTHS]; /* in fp32, in bf16 */
+
+#define CONV(name)                                                                                           \
+    {                                                                                                        \
+        {KERNEL_##name##_fp32_16, KERNEL_##name##_fp32_32, KERNEL_##name##_fp32_64},                         \
+        {                                                                                                    \
+            KERNEL_##name##_bf16_16, KERNEL_##name##_bf16_32, KERNEL_##name##_bf16_64                        \
+        }                                                                                                    \
+    }
+
+static const product_kernels conv_forward_kernels = CONV(conv_forward);
+static const product_kernels conv_input_kernels = CONV(conv_back_input);
+static const product_kernels conv_weight_kernels = CONV(conv_back_weight);
+static const product_kernels patch_forward_kernels = CONV(patch_forward);
+static const product_kernels patch_input_kernels = CONV(patch_back_input);
+
+static size_t width_of(size_t columns)
+{
+    return columns <= 16 ? 0 : columns <= 32 ? 1 : 2;
+}
+
+static size_t n_tiles(size_t rows, size_t columns, size_t width)
+{
+    size_t tile_columns = (size_t)16 << width;
+    return pieces(rows, TILE / tile_columns) * pieces(columns, tile_columns);
+}
+
+static void add_conv(struct pass *p, const product_kernels kernels, const struct call *c, size_t rows,
+                     size_t columns)
+{
+    size_t width = width_of(columns);
+    pass_add(p, kernels[p->bf16][width], n_tiles(rows, columns, width), c->splits, THREADS, c);
+}
+
+/* What patch.cu can do, for so many channels: patches of 8 lines, TILE sums each. */
+static size_t n_patches(const struct call *c, size_t columns)
+{
+    size_t tile_columns = (size_t)16 << width_of(columns), lines = 8, wide = TILE / tile_columns / lines;
+    return c->batch * pieces(c->in.h, lines) * pieces(c->in.w, wide) * pieces(columns, tile_columns);
+}
+
+/* ... and that leaves no more than half of them empty. */
+static bool suits_patches(const struct call *c, size_t columns)
+{
+    bool fits = c->kernel == 3 && c->stride == 1 && c->pad == 1 && c->in.c % 4 == 0 && c->out.c % 4 == 0;
+    size_t pixels = (size_t)c->batch * c->in.h * c->in.w;
+    return fits && n_patches(c, columns) <= 2 * n_tiles(pixels, columns, width_of(columns));
+}
+
+/* Columns are channels made, of as many pixels as the convolution's input has. */
+static void add_patches(struct pass *p, const product_kernels kernels, const struct call *c, size_t columns)
+{
+    pass_add(p, kernels[p->bf16][width_of(columns)], n_patches(c, columns), 1, THREADS, c);
+}
+
+#define LINEAR(p, name) ((p)->bf16 ? KERNEL_##name##_bf16_64 : KERNEL_##name##_fp32_64)
+
+static void add_linear(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t rows,
+                       size_t columns)
+{
+    pass_add(p, kernel, n_tiles(rows, columns, WIDTHS - 1), c->splits, THREADS, c);
 }
 
 static size_t weight_size(const struct call *c)
@@ -50,22 +120,34 @@ static size_t weight_size(const struct call *c)
     return (size_t)c->out.c * c->in.c * c->kernel * c->kernel;
 }
 
+/* The sum over all pixels is long and the matrix small: as many stretches as keep the device busy. */
+static size_t weight_splits(size_t pixels, size_t rows, size_t columns)
+{
+    size_t tiles = n_tiles(rows, columns, width_of(columns));
+    return lesser(pieces(pixels, PIXELS_A_SPLIT), pieces(MOST_TILES, tiles));
+}
+
 static void conv_forward(struct pass *p, const struct call *c)
 {
-    add_product(p, PRODUCT(p, conv_forward), c, (size_t)c->batch * c->out.h * c->out.w, c->out.c);
+    if (suits_patches(c, c->out.c))
+        add_patches(p, patch_forward_kernels, c, c->out.c);
+    else
+        add_conv(p, conv_forward_kernels, c, (size_t)c->batch * c->out.h * c->out.w, c->out.c);
 }
 
 static void conv_backward(struct pass *p, const struct call *c)
 {
     struct call split = *c;
-    size_t pixels = (size_t)c->batch * c->out.h * c->out.w;
-    split.splits = (uint32_t)n_splits(pixels);
+    size_t pixels = (size_t)c->batch * c->out.h * c->out.w, rows = (size_t)c->in.c * c->kernel * c->kernel;
+    split.splits = (uint32_t)weight_splits(pixels, rows, c->out.c);
     if (c->bias != CUDA_NONE)
         pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
-    add_product(p, PRODUCT(p, conv_back_weight), &split, c->out.c, (size_t)c->in.c * c->kernel * c->kernel);
+    add_conv(p, conv_weight_kernels, &split, rows, c->out.c);
     add_values(p, KERNEL_add_stretches, &split, weight_size(c));
-    if (c->dx[0].at)
-        add_product(p, PRODUCT(p, conv_back_input), c, (size_t)c->batch * c->in.h * c->in.w, c->in.c);
+    if (c->dx[0].at && suits_patches(c, c->in.c))
+        add_patches(p, patch_input_kernels, c, c->in.c);
+    else if (c->dx[0].at)
+        add_conv(p, conv_input_kernels, c, (size_t)c->batch * c->in.h * c->in.w, c->in.c);
 }
 
 /* Too few outputs to fill tiles. */
@@ -82,7 +164,7 @@ static void linear_forward(struct pass *p, const struct call *c)
     }
     struct call split = *c;
     split.splits = (uint32_t)linear_splits(size_of(c->in));
-    add_product(p, PRODUCT(p, linear_forward), &split, c->batch, c->out.c);
+    add_linear(p, LINEAR(p, linear_forward), &split, c->batch, c->out.c);
     if (split.splits > 1)
         add_values(p, KERNEL_add_outputs, &split, (size_t)c->batch * c->out.c);
 }
@@ -98,15 +180,15 @@ static void linear_backward(struct pass *p, const struct call *c)
     }
     if (c->bias != CUDA_NONE)
         pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
-    add_product(p, PRODUCT(p, linear_back_weight), c, c->out.c, size_of(c->in));
+    add_linear(p, LINEAR(p, linear_back_weight), c, c->out.c, size_of(c->in));
     if (c->dx[0].at)
-        add_product(p, PRODUCT(p, linear_back_input), c, c->batch, size_of(c->in));
+        add_linear(p, LINEAR(p, linear_back_input), c, c->batch, size_of(c->in));
 }
 
 static struct call split_by_channel(const struct call *c)
 {
     struct call split = *c;
-    split.splits = (uint32_t)n_splits((size_t)c->batch * c->in.h * c->in.w);
+    split.splits = (uint32_t)channel_splits((size_t)c->batch * c->in.h * c->in.w);
     return split;
 }
 
@@ -115,17 +197,17 @@ static void norm_forward(struct pass *p, const struct call *c)
     struct call split = split_by_channel(c);
     if (c->learning)
         pass_add(p, KERNEL_norm_sums, pieces(c->in.c, LANES), split.splits, THREADS, &split);
-    pass_add(p, KERNEL_norm_finish, pieces(c->in.c, LANES), 1, LANES, &split);
-    add_values(p, KERNEL_norm_forward, c, c->batch * size_of(c->in));
+    pass_add(p, KERNEL_norm_finish, pieces(c->in.c, LANES), 1, THREADS, &split);
+    add_fours(p, KERNEL_norm_forward, c, c->batch * size_of(c->in));
 }
 
 static void norm_backward(struct pass *p, const struct call *c)
 {
     struct call split = split_by_channel(c);
     pass_add(p, KERNEL_norm_back_sums, pieces(c->in.c, LANES), split.splits, THREADS, &split);
-    pass_add(p, KERNEL_norm_back_finish, pieces(c->in.c, LANES), 1, LANES, &split);
+    pass_add(p, KERNEL_norm_back_finish, pieces(c->in.c, LANES), 1, THREADS, &split);
     if (c->dx[0].at)
-        add_values(p, KERNEL_norm_backward, c, c->batch * size_of(c->in));
+        add_fours(p, KERNEL_norm_backward, c, c->batch * size_of(c->in));
 }
 
 static void globalpool_forward(struct pass *p, const struct call *c)
@@ -143,6 +225,16 @@ static void globalpool_forward(struct pass *p, const struct call *c)
     {                                                                                                        \
         add_values(p, KERNEL_##name##_backward, c, c->batch *size_of(c->in));                                \
     }
+#define BOTH(name) BY_OUTPUT(name) BY_INPUT(name)
+#define BY_FOURS(name)                                                                                       \
+    static void name##_forward(struct pass *p, const struct call *c)                                         \
+    {                                                                                                        \
+        add_fours(p, KERNEL_##name##_forward, c, c->batch *size_of(c->out));                                 \
+    }                                                                                                        \
+    static void name##_backward(struct pass *p, const struct call *c)                                        \
+    {                                                                                                        \
+        add_fours(p, KERNEL_##name##_backward, c, c->batch *size_of(c->in));                                 \
+    }
 #define LOSS(name)                                                                                           \
     static void name##_forward(struct pass *p, const struct call *c)                                         \
     {                                                                                                        \
@@ -150,17 +242,13 @@ static void globalpool_forward(struct pass *p, const struct call *c)
     }                                                                                                        \
     BY_INPUT(name)
 
-BY_OUTPUT(add)
-BY_INPUT(add)
-BY_OUTPUT(relu)
-BY_INPUT(relu)
-BY_OUTPUT(tanh)
-BY_INPUT(tanh)
-BY_OUTPUT(sigmoid) BY_INPUT(sigmoid) BY_OUTPUT(dropout) BY_INPUT(dropout) BY_OUTPUT(reshape) BY_INPUT(reshape)
-    BY_OUTPUT(maxpool) BY_INPUT(maxpool) BY_OUTPUT(avgpool) BY_INPUT(avgpool) BY_INPUT(globalpool)
-        BY_OUTPUT(shortcut) BY_INPUT(shortcut) LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
+/* clang-format off */
+BY_FOURS(add) BY_FOURS(relu) BY_FOURS(tanh) BY_FOURS(sigmoid)
+BOTH(dropout) BOTH(reshape) BOTH(maxpool) BOTH(avgpool) BOTH(shortcut) BY_INPUT(globalpool)
+LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
+    /* clang-format on */
 
-            typedef void add_fn(struct pass *p, const struct call *c);
+    typedef void add_fn(struct pass *p, const struct call *c);
 
 static const struct {
     add_fn *forward, *backward;
@@ -194,14 +282,15 @@ size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch)
 {
     if (op->kind == OP_BATCHNORM) {
         struct shape in = g->tensors[op->in[0]].shape;
-        return n_splits(batch * in.h * in.w) * 2 * in.c * sizeof(double);
+        return channel_splits(batch * in.h * in.w) * 2 * in.c * sizeof(double);
     }
     if (op->kind == OP_LINEAR)
         return linear_splits(shape_size(g->tensors[op->in[0]].shape)) * batch * g->tensors[op->out].shape.c *
                sizeof(float);
     if (op->kind == OP_CONV) {
         struct shape out = g->tensors[op->out].shape;
-        return n_splits(batch * out.h * out.w) * g->params[op->weight].size * sizeof(float);
+        size_t size = g->params[op->weight].size;
+        return weight_splits(batch * out.h * out.w, size / out.c, out.c) * size * sizeof(float);
     }
     return 0;
 }

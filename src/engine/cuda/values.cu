@@ -1,6 +1,6 @@
 /* values.cu - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape.
  *
- * Each thread takes every so-manieth number of its seat, so any number of threads will do.
+ * Each thread takes every so-manieth number of its seat, or four, so any number of threads will do.
  */
 #include "engine/cuda/device.cuh"
 
@@ -25,72 +25,76 @@ static __device__ struct values my_values(const struct call *c)
 
 #define EACH(i, v) for (size_t i = my_first(); i < (v).n; i += my_step())
 
+template <int N, class OF>
+static __device__ void map_some(size_t n, struct numbers out, struct numbers a, struct numbers b, OF of)
+{
+    for (size_t i = my_first() * N; i < n; i += my_step() * N) {
+        some<N> x = get_some<N>(a, i), y = get_some<N>(b, i), z;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            z.of[k] = of(x.of[k], y.of[k]);
+        put_some<N>(out, i, z);
+    }
+}
+
+/* out = of(a, b), number by number */
+template <class OF>
+static __device__ void map(size_t n, struct numbers out, struct numbers a, struct numbers b, OF of)
+{
+    if (n % 4 == 0)
+        map_some<4>(n, out, a, b, of);
+    else
+        map_some<1>(n, out, a, b, of);
+}
+
 extern "C" __global__ void add_forward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v) {
-        float sum = get(v.x[0], i) + get(v.x[1], i);
-        put(v.y, i, c.relu && sum < 0 ? 0 : sum);
-    }
+    map(v.n, v.y, v.x[0], v.x[1], [=](float a, float b) { return c.relu && a + b < 0 ? 0 : a + b; });
 }
 
 extern "C" __global__ void add_backward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v) {
-        float dy = c.relu && !(get(v.y, i) > 0) ? 0 : get(v.dy, i);
-        for (int k = 0; k < 2; k++)
-            if (v.dx[k].at)
-                put(v.dx[k], i, dy);
-    }
+    for (int k = 0; k < 2; k++)
+        if (v.dx[k].at)
+            map(v.n, v.dx[k], v.dy, v.y, [=](float dy, float y) { return c.relu && !(y > 0) ? 0 : dy; });
 }
 
 extern "C" __global__ void relu_forward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v) {
-        float x = get(v.x[0], i);
-        put(v.y, i, x < 0 ? 0 : x);
-    }
+    map(v.n, v.y, v.x[0], v.x[0], [](float x, float) { return x < 0 ? 0 : x; });
 }
 
 extern "C" __global__ void relu_backward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v)
-        put(v.dx[0], i, get(v.y, i) > 0 ? get(v.dy, i) : 0);
+    map(v.n, v.dx[0], v.dy, v.y, [](float dy, float y) { return y > 0 ? dy : 0; });
 }
 
 extern "C" __global__ void tanh_forward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v)
-        put(v.y, i, tanhf(get(v.x[0], i)));
+    map(v.n, v.y, v.x[0], v.x[0], [](float x, float) { return tanhf(x); });
 }
 
 extern "C" __global__ void tanh_backward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v) {
-        float y = get(v.y, i);
-        put(v.dx[0], i, get(v.dy, i) * (1 - y * y));
-    }
+    map(v.n, v.dx[0], v.dy, v.y, [](float dy, float y) { return dy * (1 - y * y); });
 }
 
 extern "C" __global__ void sigmoid_forward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v)
-        put(v.y, i, 1 / (1 + expf(-get(v.x[0], i))));
+    map(v.n, v.y, v.x[0], v.x[0], [](float x, float) { return 1 / (1 + expf(-x)); });
 }
 
 extern "C" __global__ void sigmoid_backward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v) {
-        float y = get(v.y, i);
-        put(v.dx[0], i, get(v.dy, i) * (y * (1 - y)));
-    }
+    map(v.n, v.dx[0], v.dy, v.y, [](float dy, float y) { return dy * (y * (1 - y)); });
 }
 
 /* Where number i of a batch, channels last, stands in [sample][c][h][w]. */
@@ -119,28 +123,28 @@ extern "C" __global__ void dropout_forward(struct call c)
 {
     struct values v = my_values(&c);
     uint64_t key = scramble(my_seat(&c).seed, c.op);
-    EACH (i, v)
-        put(v.y, i, get(v.x[0], i) * dropout_factor(&c, key, i));
+    EACH(i, v)
+    put(v.y, i, get(v.x[0], i) * dropout_factor(&c, key, i));
 }
 
 extern "C" __global__ void dropout_backward(struct call c)
 {
     struct values v = my_values(&c);
     uint64_t key = scramble(my_seat(&c).seed, c.op);
-    EACH (i, v)
-        put(v.dx[0], i, get(v.dy, i) * dropout_factor(&c, key, i));
+    EACH(i, v)
+    put(v.dx[0], i, get(v.dy, i) * dropout_factor(&c, key, i));
 }
 
 extern "C" __global__ void reshape_forward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v)
-        put(v.y, in_device_order(c.out, in_graph_order(c.in, i)), get(v.x[0], i));
+    EACH(i, v)
+    put(v.y, in_device_order(c.out, in_graph_order(c.in, i)), get(v.x[0], i));
 }
 
 extern "C" __global__ void reshape_backward(struct call c)
 {
     struct values v = my_values(&c);
-    EACH (i, v)
-        put(v.dx[0], i, get(v.dy, in_device_order(c.out, in_graph_order(c.in, i))));
+    EACH(i, v)
+    put(v.dx[0], i, get(v.dy, in_device_order(c.out, in_graph_order(c.in, i))));
 }
