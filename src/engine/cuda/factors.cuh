@@ -169,7 +169,12 @@ struct windows_above {
     __device__ __forceinline__ ptrdiff_t find(struct place p, struct tap t) const
     {
         int y = p.y - t.ky, x = p.x - t.kx, s = (int)stride;
-        if (s > 1) {
+        if (s == 2) { /* without divisions */
+            if ((y | x) & 1)
+                return -1;
+            y >>= 1;
+            x >>= 1;
+        } else if (s > 2) {
             if (y < 0 || x < 0 || y % s || x % s)
                 return -1;
             y /= s;

@@ -68,9 +68,17 @@ static const product_kernels conv_weight_kernels = CONV(conv_back_weight);
 static const product_kernels patch_forward_kernels = CONV(patch_forward);
 static const product_kernels patch_input_kernels = CONV(patch_back_input);
 
+/* The width for so many channels. */
 static size_t width_of(size_t columns)
 {
     return columns <= 16 ? 0 : columns <= 32 ? 1 : 2;
+}
+
+/* ... of a matrix that may be low, as the first layer's weights are: wide tiles have fewer rows. */
+static size_t width_for(size_t rows, size_t columns)
+{
+    size_t least = rows <= 64 ? 2 : rows <= 128 ? 1 : 0, width = width_of(columns);
+    return width < least ? least : width;
 }
 
 static size_t n_tiles(size_t rows, size_t columns, size_t width)
@@ -82,7 +90,7 @@ static size_t n_tiles(size_t rows, size_t columns, size_t width)
 static void add_conv(struct pass *p, const product_kernels kernels, const struct call *c, size_t rows,
                      size_t columns)
 {
-    size_t width = width_of(columns);
+    size_t width = width_for(rows, columns);
     pass_add(p, kernels[p->bf16][width], n_tiles(rows, columns, width), c->splits, THREADS, c);
 }
 
@@ -123,7 +131,7 @@ static size_t weight_size(const struct call *c)
 /* The sum over all pixels is long and the matrix small: as many stretches as keep the device busy. */
 static size_t weight_splits(size_t pixels, size_t rows, size_t columns)
 {
-    size_t tiles = n_tiles(rows, columns, width_of(columns));
+    size_t tiles = n_tiles(rows, columns, width_for(rows, columns));
     return lesser(pieces(pixels, PIXELS_A_SPLIT), pieces(MOST_TILES, tiles));
 }
 

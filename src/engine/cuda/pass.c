@@ -60,8 +60,14 @@ fault pass_plan(struct pass *p, struct device *device, const struct engine_setup
     p->moments_at = ARENA_NEW(&p->arena, size_t, g->n_ops);
     if (!sizes || !p->moments_at)
         return OUT_OF_MEMORY;
-    for (size_t t = 0; t < g->n_tensors; t++)
+    for (size_t t = 0; t < g->n_tensors; t++) {
+        size_t n = batch * shape_size(g->tensors[t].shape);
+        if (n > UINT32_MAX)
+            return FAIL(FAULT_ENGINE,
+                        "a batch of %zu makes a tensor of %zu numbers; the engine cuda counts to %u", batch,
+                        n, UINT32_MAX);
         sizes[t] = p->n_seats * pass_tensor_bytes(p, (int)t);
+    }
     TRY(plan_make(g, learning, sizes, sizes, &p->arena, &p->plan));
     TRY(fused_plan(p));
     place_the_rest(p);

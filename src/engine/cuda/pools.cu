@@ -1,7 +1,7 @@
 /* pools.cu - the ops that make fewer pixels: max, mean and global pooling, the residual's shortcut.
  *
- * Backward goes from the input's side: a thread owns one input number and collects from the windows above it, so
- * nothing is added by two threads and the order of every sum is fixed.
+ * Backward goes from the input's side: a thread owns one input number and collects from the windows above it,
+ * so nothing is added by two threads and the order of every sum is fixed.
  */
 #include "engine/cuda/device.cuh"
 
@@ -9,7 +9,7 @@ struct spot { /* one number of a seat's tensor */
     uint32_t n, y, x, c;
 };
 
-static __device__ struct spot spot_of(struct dims d, size_t i)
+static __device__ struct spot spot_of(struct dims d, uint32_t i)
 {
     struct spot s;
     s.c = i % d.c;
@@ -156,7 +156,6 @@ extern "C" __global__ void shortcut_backward(struct call c)
     for (size_t i = my_first(); i < c.batch * size_of(c.in); i += my_step()) {
         struct spot s = spot_of(c.in, i);
         bool taken = s.y % c.stride == 0 && s.x % c.stride == 0;
-        put(dx, i,
-            taken ? get(dy, index_of(c.out, s.n, s.y / c.stride, s.x / c.stride, s.c + before)) : 0);
+        put(dx, i, taken ? get(dy, index_of(c.out, s.n, s.y / c.stride, s.x / c.stride, s.c + before)) : 0);
     }
 }

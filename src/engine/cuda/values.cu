@@ -26,25 +26,37 @@ static __device__ struct values my_values(const struct call *c)
 #define EACH(i, v) for (size_t i = my_first(); i < (v).n; i += my_step())
 
 template <int N, class OF>
-static __device__ void map_some(size_t n, struct numbers out, struct numbers a, struct numbers b, OF of)
+static __device__ void map_some(size_t n, struct numbers out, struct numbers also, struct numbers a,
+                                struct numbers b, OF of)
 {
     for (size_t i = my_first() * N; i < n; i += my_step() * N) {
         some<N> x = get_some<N>(a, i), y = get_some<N>(b, i), z;
 #pragma unroll
         for (int k = 0; k < N; k++)
             z.of[k] = of(x.of[k], y.of[k]);
-        put_some<N>(out, i, z);
+        if (out.at)
+            put_some<N>(out, i, z);
+        if (also.at)
+            put_some<N>(also, i, z);
     }
 }
 
-/* out = of(a, b), number by number */
+/* out = of(a, b), number by number, and the same into `also`, where there are such tensors */
+template <class OF>
+static __device__ void map_to_both(size_t n, struct numbers out, struct numbers also, struct numbers a,
+                                   struct numbers b, OF of)
+{
+    if (n % 4 == 0)
+        map_some<4>(n, out, also, a, b, of);
+    else
+        map_some<1>(n, out, also, a, b, of);
+}
+
 template <class OF>
 static __device__ void map(size_t n, struct numbers out, struct numbers a, struct numbers b, OF of)
 {
-    if (n % 4 == 0)
-        map_some<4>(n, out, a, b, of);
-    else
-        map_some<1>(n, out, a, b, of);
+    struct numbers none = {};
+    map_to_both(n, out, none, a, b, of);
 }
 
 extern "C" __global__ void add_forward(struct call c)
@@ -56,9 +68,8 @@ extern "C" __global__ void add_forward(struct call c)
 extern "C" __global__ void add_backward(struct call c)
 {
     struct values v = my_values(&c);
-    for (int k = 0; k < 2; k++)
-        if (v.dx[k].at)
-            map(v.n, v.dx[k], v.dy, v.y, [=](float dy, float y) { return c.relu && !(y > 0) ? 0 : dy; });
+    map_to_both(v.n, v.dx[0], v.dx[1], v.dy, v.y,
+                [=](float dy, float y) { return c.relu && !(y > 0) ? 0 : dy; });
 }
 
 extern "C" __global__ void relu_forward(struct call c)
