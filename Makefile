@@ -2,6 +2,7 @@
 # make test    everything from a fresh machine to the whole test suite
 # make build   only the program and the library, in build/
 # make bench   speed against PyTorch on this machine
+# make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (some minutes)
 # make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
 # make nightly        jobs under mpirun, killed at random moments and resumed
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
@@ -16,7 +17,7 @@ SEED       ?= 0
 configure = cmake -G Ninja -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 compile   = cmake --build $(1) -j $(JOBS)
 
-.PHONY: run test test-cluster nightly build bench sanitize thread-sanitize fuzz format clean
+.PHONY: run test test-gpu test-cluster nightly build bench sanitize thread-sanitize fuzz format clean
 
 run: build
 	@$(BUILD)/veche data get fashion-mnist
@@ -33,7 +34,13 @@ test:
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
 	@$(BUILD)/veche data get fashion-mnist
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
+
+test-gpu:
+	@scripts/setup.sh test
+	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
+	@$(call compile,$(BUILD))
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -R 'gpu|cuda'
 
 test-cluster:
 	@scripts/setup.sh test

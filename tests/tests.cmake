@@ -49,6 +49,7 @@ foreach(source ${SCRIPTS})
 endforeach()
 
 include(tests/mpi/mpi.cmake)
+include(tests/gpu/gpu.cmake)
 
 # Fuzz targets: tests/fuzz/fuzz_SUBJECT.c, each with LLVMFuzzerTestOneInput and a folder of seeds corpus/SUBJECT.
 if(VECHE_FUZZ)

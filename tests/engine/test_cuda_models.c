@@ -47,36 +47,46 @@ static void net_block(struct network *n, int64_t out, int64_t stride)
     net_layer(n, "relu");
 }
 
-/* Blocks as in ResNet-20, of one, two and three stages: what fused.h takes over in bf16, with relus held away
- * from their kinks, so that every weight's gradient can be looked at by itself. */
+/* Blocks as in ResNet-20, two a stage: what fused.h takes over in bf16, with relus held away from their
+ * kinks, so that every weight's gradient can be looked at by itself. */
+static void check_blocks(size_t stages, size_t batch, size_t n_replicas)
+{
+    struct network n = {0};
+    net_conv(&n, 16, 3, 1, 1);
+    net_batchnorm(&n);
+    net_layer(&n, "relu");
+    for (size_t stage = 0; stage < stages; stage++) {
+        net_block(&n, 16 << stage, stage ? 2 : 1);
+        net_block(&n, 16 << stage, 1);
+    }
+    net_layer(&n, "globalpool");
+    net_linear(&n, 6);
+    struct shape input = {3, 32, 32};
+    struct graph *g = net_build(&n, input, 6);
+    struct dataset *d = random_dataset(stages, input, 6, 50, 90);
+    make_uneven(&d->train);
+    make_uneven(&d->test);
+    char what[64];
+    snprintf(what, sizeof what, "blocks of %zu stages", stages);
+    struct question q = {g, d, batch, n_replicas, PRECISION_FP32, stages, false, true};
+    check_question(q, what, stages < 3 ? BENDS : DEEP);
+    random_dataset_free(d);
+    graph_free(g);
+    net_release(&n);
+}
+
+static void a_block_or_two_agree(void **state)
+{
+    (void)state;
+    check_blocks(2, 2, 1);
+}
+
 static void residual_blocks_agree_in_every_shape(void **state)
 {
     (void)state;
     static const size_t batches[] = {4, 5, 7};
-    for (size_t stages = 1; stages <= 3; stages++) {
-        struct network n = {0};
-        net_conv(&n, 16, 3, 1, 1);
-        net_batchnorm(&n);
-        net_layer(&n, "relu");
-        for (size_t stage = 0; stage < stages; stage++) {
-            net_block(&n, 16 << stage, stage ? 2 : 1);
-            net_block(&n, 16 << stage, 1);
-        }
-        net_layer(&n, "globalpool");
-        net_linear(&n, 6);
-        struct shape input = {3, 32, 32};
-        struct graph *g = net_build(&n, input, 6);
-        struct dataset *d = random_dataset(stages, input, 6, 50, 90);
-        make_uneven(&d->train);
-        make_uneven(&d->test);
-        char what[64];
-        snprintf(what, sizeof what, "blocks of %zu stages", stages);
-        struct question q = {g, d, batches[stages - 1], 3, PRECISION_FP32, stages, false, true};
-        check_question(q, what, stages < 3 ? BENDS : DEEP);
-        random_dataset_free(d);
-        graph_free(g);
-        net_release(&n);
-    }
+    for (size_t stages = 1; stages <= 3; stages++)
+        check_blocks(stages, batches[stages - 1], 3);
 }
 
 static void the_named_networks_of_3x3_convolutions_agree(void **state)
@@ -218,6 +228,7 @@ int main(int argc, char **argv)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_models_agree),
+        cmocka_unit_test(a_block_or_two_agree),
         cmocka_unit_test(residual_blocks_agree_in_every_shape),
         cmocka_unit_test(the_named_networks_of_3x3_convolutions_agree),
         cmocka_unit_test(mean_gradients_of_many_lessons_agree),

@@ -1,7 +1,7 @@
 /* conv3_forward.cu - y = conv(x), with x normalised on the way in and the sums for y's batchnorm on the way out. */
 #include "engine/cuda/conv3.cuh"
 
-extern __shared__ __align__(16) char conv3_memory[];
+SHARED_MEMORY(conv3_memory);
 
 /* Stores eight channels of y and counts them. */
 template <class S> struct output3 {

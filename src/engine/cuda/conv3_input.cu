@@ -8,7 +8,7 @@
  */
 #include "engine/cuda/conv3.cuh"
 
-extern __shared__ __align__(16) char conv3_memory[];
+SHARED_MEMORY(conv3_memory);
 
 /* Completes and stores eight channels of dx. */
 template <int C> struct completion {

@@ -8,7 +8,7 @@
  */
 #include "engine/cuda/conv3.cuh"
 
-extern __shared__ __align__(16) char conv3_memory[];
+SHARED_MEMORY(conv3_memory);
 
 template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> struct weight3 {
     static constexpr int OUT = CONV3_SIDE_OUT(SIDE, STRIDE, PAD), ROWS = OUT / STRIPS, TILES = ROWS * OUT / 16;

@@ -8,6 +8,11 @@
 
 typedef __nv_bfloat16 bf16;
 
+/* As much of a block's shared memory as its launch asks for. */
+#ifndef SHARED_MEMORY
+#define SHARED_MEMORY(name) extern __shared__ __align__(16) char name[]
+#endif
+
 static __device__ __forceinline__ float get(struct numbers x, size_t i)
 {
     return x.half ? __bfloat162float(((const bf16 *)x.at)[i]) : ((const float *)x.at)[i];

@@ -4,7 +4,7 @@
 #include "engine/cuda/mma.cuh"
 #include "engine/cuda/sums.cuh"
 
-extern __shared__ __align__(16) char fused_memory[];
+SHARED_MEMORY(fused_memory);
 
 /* Which entry a block belongs to: the last whose first block is not after it. */
 template <class ENTRY> static __device__ __forceinline__ ENTRY entry_of(const ENTRY *entries, uint32_t n)

@@ -1,62 +1,14 @@
-/* mma.cuh - the tensor cores' multiply-adds, 16 x 8 x 16 of bf16 and 16 x 8 x 8 of tf32, and loads of their
- * factors. */
+/* mma.cuh - numbers on their way to the tensor cores and back: in pairs, in eights, cut to tf32. */
 #ifndef VECHE_ENGINE_CUDA_MMA_CUH
 #define VECHE_ENGINE_CUDA_MMA_CUH
 
 #include "engine/cuda/device.cuh"
+#include "engine/cuda/instructions.cuh"
 
-static __device__ __forceinline__ unsigned shared_at(const void *p)
-{
-    return (unsigned)__cvta_generic_to_shared(p);
-}
-
-/* Four 8 x 8 matrices of bf16, or 8 x 4 of tf32; lane i names row i % 8 of matrix i / 8. */
-static __device__ __forceinline__ void load_matrices(unsigned *r, unsigned at)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void load_matrices_turned(unsigned *r, unsigned at)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at)
-                 : "memory");
-}
-
-/* d += a b; lane holds rows lane / 4 and lane / 4 + 8, columns 2 (lane % 4) and the next. */
-static __device__ __forceinline__ void multiply_add(float *d, const unsigned *a, unsigned b0, unsigned b1)
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-static __device__ __forceinline__ void multiply_add_tf32(float *d, const unsigned *a, unsigned b0,
-                                                         unsigned b1)
-{
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
+/* Cut, not rounded: by a mask, which costs a quarter of the processor's own conversion. */
 static __device__ __forceinline__ unsigned to_tf32(float x)
 {
-    unsigned rounded;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-    return rounded;
-}
-
-static __device__ __forceinline__ unsigned pack_two(float low, float high)
-{
-    unsigned two;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-    return two;
+    return __float_as_uint(x) & 0xffffe000u;
 }
 
 /* The sums of two products side by side (16 x 16) as bf16 into rows of `pitch` numbers; `at` is this warp's
@@ -68,10 +20,7 @@ static __device__ __forceinline__ void store_matrices(bf16 *at, int pitch, const
     unsigned r[4] = {pack_two(left[0], left[1]), pack_two(left[2], left[3]), pack_two(right[0], right[1]),
                      pack_two(right[2], right[3])};
 #if __CUDA_ARCH__ >= 900
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
-                     shared_at(at + lane % 16 * pitch + lane / 16 * 8)),
-                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
+    store_eights(shared_at(at + lane % 16 * pitch + lane / 16 * 8), r);
 #else
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -104,16 +53,6 @@ static __device__ __forceinline__ uint4 load_eight(const void *at, size_t i)
 static __device__ __forceinline__ void store_eight(void *at, size_t i, uint4 q)
 {
     __stcg((uint4 *)((bf16 *)at + i), q);
-}
-
-/* Two numbers at a time. */
-static __device__ __forceinline__ unsigned add_two(unsigned a, unsigned b)
-{
-    unsigned sum;
-    asm("{ .reg .b32 one; mov.b32 one, 0x3f803f80; fma.rn.bf16x2 %0, %1, one, %2; }"
-        : "=r"(sum)
-        : "r"(a), "r"(b));
-    return sum;
 }
 
 /* Ones in all bits of a number that is not 0. */

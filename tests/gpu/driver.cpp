@@ -1,0 +1,204 @@
+/* driver.cpp - a pretended GPU: NVIDIA's driver as the engine `cuda` calls it, with the host's memory for the device's and
+ * its kernels compiled for the host (kernels.cpp). Everything is done at once, one block after the other; only what is
+ * captured waits for its graph. It shows whether kernels are right, and nothing of how fast they are. */
+#include <cuda.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "kernels.h"
+#include "language.h"
+#include "threads.h"
+
+typedef std::vector<std::function<void()>> tasks;
+
+static tasks *capturing; /* where a stream's work goes instead of being done */
+
+static CUresult perform(std::function<void()> task)
+{
+    if (capturing)
+        capturing->push_back(task);
+    else
+        task();
+    return CUDA_SUCCESS;
+}
+
+static void *at(CUdeviceptr memory)
+{
+    return (void *)(uintptr_t)memory;
+}
+
+static CUresult give(void **out, size_t n)
+{
+    return posix_memalign(out, 256, n) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+extern "C" {
+
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult, const char **text)
+{
+    *text = "the pretended GPU cannot do that";
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int *n)
+{
+    *n = 1;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice *device, int)
+{
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char *name, int length, CUdevice)
+{
+    std::strncpy(name, "pretended GPU", (size_t)length);
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice)
+{
+    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? 9
+             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? 0
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 227 << 10
+                                                                             : 4; /* processors */
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice)
+{
+    *context = (CUcontext)1;
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
+CUresult cuCtxPushCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuCtxPopCurrent(CUcontext *) { return CUDA_SUCCESS; }
+
+CUresult cuModuleLoadData(CUmodule *module, const void *)
+{
+    *module = (CUmodule)1;
+    return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name)
+{
+    *function = (CUfunction)find_kernel(name);
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction, int, size_t)
+{
+    *n = 2;
+    return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
+
+CUresult cuMemAlloc(CUdeviceptr *memory, size_t n)
+{
+    void *p;
+    CUresult result = give(&p, n);
+    *memory = result == CUDA_SUCCESS ? (CUdeviceptr)(uintptr_t)p : 0;
+    return result;
+}
+CUresult cuMemFree(CUdeviceptr memory)
+{
+    std::free(at(memory));
+    return CUDA_SUCCESS;
+}
+CUresult cuMemGetInfo(size_t *unused, size_t *all)
+{
+    *unused = *all = (size_t)16 << 30;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAllocHost(void **memory, size_t n) { return give(memory, n); }
+CUresult cuMemFreeHost(void *memory)
+{
+    std::free(memory);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream)
+{
+    return perform([=] { std::memcpy(at(to), from, n); });
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream)
+{
+    return perform([=] { std::memmove(at(to), at(from), n); });
+}
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream)
+{
+    return perform([=] { std::memcpy(to, at(from), n); });
+}
+CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t n, CUstream)
+{
+    return perform([=] { std::memset(at(memory), value, n); });
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned)
+{
+    *stream = (CUstream)1;
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamBeginCapture(CUstream, CUstreamCaptureMode)
+{
+    capturing = new tasks;
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream, CUgraph *graph)
+{
+    *graph = (CUgraph)capturing;
+    capturing = nullptr;
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long)
+{
+    *exec = (CUgraphExec) new tasks(*(tasks *)graph);
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream)
+{
+    for (const std::function<void()> &task : *(tasks *)exec)
+        task();
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    delete (tasks *)graph;
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+    delete (tasks *)exec;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned)
+{
+    *event = (CUevent)1;
+    return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent) { return CUDA_SUCCESS; }
+CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
+CUresult cuEventElapsedTime(float *ms, CUevent, CUevent)
+{
+    *ms = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned threads,
+                        unsigned, unsigned, unsigned, CUstream, void **args, void **)
+{
+    std::function<void()> of_thread = ((const kernel *)function)->bind(args);
+    return perform([=] {
+        gridDim = {grid_x, grid_y, grid_z};
+        blockDim = {threads, 1, 1};
+        for (unsigned z = 0; z < grid_z; z++)
+            for (unsigned y = 0; y < grid_y; y++)
+                for (unsigned x = 0; x < grid_x; x++) {
+                    blockIdx = {x, y, z};
+                    run_block((int)threads, of_thread);
+                }
+    });
+}
+}

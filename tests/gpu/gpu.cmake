@@ -1,0 +1,47 @@
+# The engine `cuda` on a pretended GPU (driver.cpp): the same tests as on a real one, where there is none. Nothing of CUDA is needed, only
+# a C++ compiler. Fibers and sanitizers do not go together.
+include(CheckLanguage)
+check_language(CXX)
+if(VECHE_SANITIZE OR NOT CMAKE_CXX_COMPILER)
+  message(STATUS "the tests on a pretended GPU are left out: they need a C++ compiler and no sanitizer")
+  return()
+endif()
+enable_language(CXX)
+set(GPU_FOLDER ${CMAKE_BINARY_DIR}/tests/gpu)
+set(GPU_INCLUDE ${CMAKE_SOURCE_DIR}/tests/gpu/include) # before all others: it has the driver's header, and the tensor cores' work
+
+file(GLOB GPU_SOURCES CONFIGURE_DEPENDS tests/gpu/*.cpp)
+file(GLOB GPU_KERNELS CONFIGURE_DEPENDS src/engine/cuda/*.cu src/engine/cuda/*.cuh)
+add_library(pretended_gpu SHARED ${GPU_SOURCES})
+set_source_files_properties(tests/gpu/kernels.cpp PROPERTIES OBJECT_DEPENDS "${GPU_KERNELS}")
+target_include_directories(pretended_gpu BEFORE PRIVATE ${GPU_INCLUDE} tests/gpu src)
+target_compile_definitions(pretended_gpu PRIVATE __CUDACC__)
+target_compile_options(pretended_gpu PRIVATE -O3 -w)
+set_target_properties(pretended_gpu PROPERTIES CXX_STANDARD 17 CXX_VISIBILITY_PRESET default OUTPUT_NAME cuda SOVERSION 1
+                                               LIBRARY_OUTPUT_DIRECTORY ${GPU_FOLDER})
+
+file(GLOB GPU_ENGINE CONFIGURE_DEPENDS src/engine/cuda/*.c)
+add_library(engine_on_pretended_gpu OBJECT ${GPU_ENGINE} tests/gpu/no_code.c)
+target_include_directories(engine_on_pretended_gpu BEFORE PRIVATE ${GPU_INCLUDE} src)
+target_link_libraries(engine_on_pretended_gpu PRIVATE veche_core)
+
+foreach(subject cuda cuda_models cuda_rows)
+  add_executable(gpu.${subject} tests/engine/test_${subject}.c $<TARGET_OBJECTS:test_support> $<TARGET_OBJECTS:engine_on_pretended_gpu>)
+  target_link_libraries(gpu.${subject} PRIVATE veche_static test_support ${CMAKE_DL_LIBS})
+  add_dependencies(gpu.${subject} pretended_gpu)
+  set_target_properties(gpu.${subject} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endforeach()
+
+# One test for every pattern of names; what takes minutes is labelled so, and left to `make test-gpu`.
+function(gpu_tests subject label)
+  foreach(pattern ${ARGN})
+    set(name gpu.${subject}.${pattern})
+    add_test(NAME ${name} COMMAND gpu.${subject} ${pattern}* WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1500 LABELS "gpu;${label}" ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
+  endforeach()
+endfunction()
+
+gpu_tests(cuda short convolutions pools linear residuals a_residual random)
+gpu_tests(cuda_rows short steps mixes)
+gpu_tests(cuda_models short a_block)
+gpu_tests(cuda_models long named residual_blocks the_named the_same a_lesson)

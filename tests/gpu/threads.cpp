@@ -1,0 +1,142 @@
+/* threads.cpp - a block of a pretended GPU: each of its threads is a fiber, and they take turns at barriers. */
+#include "threads.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <ucontext.h>
+
+#include "language.h"
+
+enum { MOST_THREADS = 1024, STACK = 64 << 10, SHARED = 256 << 10 };
+
+alignas(256) char gpu_shared_memory[SHARED];
+gpu_index threadIdx, blockIdx, blockDim, gridDim;
+
+namespace {
+
+struct fiber {
+    ucontext_t beginning;
+    jmp_buf at;
+    char *stack; /* owned, to the end */
+    bool begun, done;
+};
+
+struct warp {
+    gpu_words in, out;
+    int arrived;
+    unsigned generation;
+};
+
+fiber fibers[MOST_THREADS];
+warp warps[MOST_THREADS / GPU_LANES];
+jmp_buf outside;
+int current, n_threads, n_live, n_arrived, n_idle;
+unsigned generation;
+const std::function<void()> *work;
+
+void enter(int i)
+{
+    fiber &f = fibers[i];
+    current = i;
+    threadIdx = {(unsigned)i, 0, 0};
+    if (f.begun)
+        _longjmp(f.at, 1);
+    f.begun = true;
+    setcontext(&f.beginning);
+}
+
+/* Lets the next thread that is not done go on; comes back when it is this one's turn again. */
+void give_way()
+{
+    int next = current;
+    do
+        next = (next + 1) % n_threads;
+    while (next != current && fibers[next].done);
+    if (_setjmp(fibers[current].at) == 0) {
+        if (fibers[next].done)
+            _longjmp(outside, 1);
+        enter(next);
+    }
+}
+
+void wait_while(const unsigned &now, unsigned then)
+{
+    while (now == then) {
+        if (++n_idle > 4 * MOST_THREADS) {
+            std::fprintf(stderr, "a barrier that not all threads reach\n");
+            std::abort();
+        }
+        give_way();
+    }
+}
+
+void open_barrier_if_all_came()
+{
+    if (n_arrived == 0 || n_arrived < n_live)
+        return;
+    n_arrived = n_idle = 0;
+    generation++;
+}
+
+void live()
+{
+    for (;;) {
+        (*work)();
+        fibers[current].done = true;
+        n_live--;
+        n_idle = 0;
+        open_barrier_if_all_came();
+        give_way();
+    }
+}
+
+void make_fiber(fiber &f)
+{
+    f.stack = (char *)std::malloc(STACK);
+    getcontext(&f.beginning);
+    f.beginning.uc_stack.ss_sp = f.stack;
+    f.beginning.uc_stack.ss_size = STACK;
+    f.beginning.uc_link = nullptr;
+    makecontext(&f.beginning, live, 0);
+}
+
+}
+
+void __syncthreads()
+{
+    unsigned then = generation;
+    n_arrived++;
+    open_barrier_if_all_came();
+    wait_while(generation, then);
+}
+
+const unsigned *gpu_together(const unsigned *words, int n, gpu_answer *answer)
+{
+    warp &w = warps[current / GPU_LANES];
+    int lane = current % GPU_LANES;
+    unsigned then = w.generation;
+    for (int i = 0; i < n; i++)
+        w.in.of[lane][i] = words[i];
+    if (++w.arrived == GPU_LANES) {
+        answer(w.in, w.out);
+        w.arrived = n_idle = 0;
+        w.generation++;
+    }
+    wait_while(w.generation, then);
+    return w.out.of[lane];
+}
+
+void run_block(int threads, const std::function<void()> &of_thread)
+{
+    n_threads = n_live = threads;
+    n_arrived = n_idle = 0;
+    work = &of_thread;
+    for (int i = 0; i < threads; i++) {
+        if (!fibers[i].stack)
+            make_fiber(fibers[i]);
+        fibers[i].done = false;
+    }
+    if (_setjmp(outside) == 0)
+        enter(0);
+}

@@ -1,0 +1,10 @@
+/* threads.h - see threads.cpp. */
+#ifndef VECHE_TESTS_GPU_THREADS_H
+#define VECHE_TESTS_GPU_THREADS_H
+
+#include <functional>
+
+/* Runs one block of so many threads to its end; blockIdx, blockDim and gridDim say which. */
+void run_block(int threads, const std::function<void()> &of_thread);
+
+#endif
