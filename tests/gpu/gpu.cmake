@@ -32,16 +32,20 @@ foreach(subject cuda cuda_models cuda_rows)
   set_target_properties(gpu.${subject} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
 
-# One test for every pattern of names; what takes minutes is labelled so, and left to `make test-gpu`.
-function(gpu_tests subject label)
+# One test for every pattern of names, forward or backward (see threads.cpp); what takes minutes is labelled so, and left to
+# `make test-gpu`.
+function(gpu_tests subject order label)
   foreach(pattern ${ARGN})
-    set(name gpu.${subject}.${pattern})
+    set(name gpu.${subject}.${pattern}.${order})
     add_test(NAME ${name} COMMAND gpu.${subject} ${pattern}* WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1500 LABELS "gpu;${label}" ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1500 LABELS "gpu;${label}"
+                                            ENVIRONMENT "LD_LIBRARY_PATH=${GPU_FOLDER};PRETENDED_GPU_ORDER=${order}")
   endforeach()
 endfunction()
 
-gpu_tests(cuda short convolutions pools linear residuals a_residual random)
-gpu_tests(cuda_rows short steps mixes)
-gpu_tests(cuda_models short a_block)
-gpu_tests(cuda_models long named residual_blocks the_named the_same a_lesson)
+gpu_tests(cuda forward short convolutions pools linear residuals a_residual random)
+gpu_tests(cuda backward long convolutions pools linear residuals a_residual random)
+gpu_tests(cuda_rows forward short steps mixes)
+gpu_tests(cuda_models forward long named residual_blocks the_named the_same a_lesson)
+gpu_tests(cuda_models backward short a_block)
+gpu_tests(cuda_models backward long the_named)

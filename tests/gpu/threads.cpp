@@ -1,9 +1,13 @@
-/* threads.cpp - a block of a pretended GPU: each of its threads is a fiber, and they take turns at barriers. */
+/* threads.cpp - a block of a pretended GPU: each of its threads is a fiber. A warp runs on to the block's next barrier before
+ * another has its turn, the first warp first, or the last one where the environment has PRETENDED_GPU_ORDER=backward;
+ * its lanes take turns where they meet. So warps are as far apart as barriers let them, and where one is missing things
+ * go wrong. */
 #include "threads.h"
 
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ucontext.h>
 
 #include "language.h"
@@ -15,11 +19,14 @@ gpu_index threadIdx, blockIdx, blockDim, gridDim;
 
 namespace {
 
+enum state { RUNS, AT_BARRIER, DONE };
+
 struct fiber {
     ucontext_t beginning;
     jmp_buf at;
     char *stack; /* owned, to the end */
-    bool begun, done;
+    bool begun;
+    state now;
 };
 
 struct warp {
@@ -32,6 +39,7 @@ fiber fibers[MOST_THREADS];
 warp warps[MOST_THREADS / GPU_LANES];
 jmp_buf outside;
 int current, n_threads, n_live, n_arrived, n_idle;
+bool backward;
 unsigned generation;
 const std::function<void()> *work;
 
@@ -46,15 +54,32 @@ void enter(int i)
     setcontext(&f.beginning);
 }
 
-/* Lets the next thread that is not done go on; comes back when it is this one's turn again. */
+/* The next after i of n, round and round. */
+int after(int i, int n)
+{
+    return (i + (backward ? n - 1 : 1)) % n;
+}
+
+/* Who runs next: of this warp if it can, else of the next one that can; -1: nobody. */
+int next_thread()
+{
+    int n_warps = (n_threads + GPU_LANES - 1) / GPU_LANES, w = current / GPU_LANES, lane = current % GPU_LANES;
+    for (int i = 0; i < n_warps; i++, w = after(w, n_warps))
+        for (int k = 0; k < GPU_LANES; k++) {
+            lane = after(lane, GPU_LANES);
+            int thread = w * GPU_LANES + lane;
+            if (thread < n_threads && fibers[thread].now == RUNS)
+                return thread;
+        }
+    return -1;
+}
+
+/* Comes back when it is this thread's turn again. */
 void give_way()
 {
-    int next = current;
-    do
-        next = (next + 1) % n_threads;
-    while (next != current && fibers[next].done);
-    if (_setjmp(fibers[current].at) == 0) {
-        if (fibers[next].done)
+    int next = next_thread();
+    if (next != current && _setjmp(fibers[current].at) == 0) {
+        if (next < 0)
             _longjmp(outside, 1);
         enter(next);
     }
@@ -77,13 +102,16 @@ void open_barrier_if_all_came()
         return;
     n_arrived = n_idle = 0;
     generation++;
+    for (int i = 0; i < n_threads; i++)
+        if (fibers[i].now == AT_BARRIER)
+            fibers[i].now = RUNS;
 }
 
 void live()
 {
     for (;;) {
         (*work)();
-        fibers[current].done = true;
+        fibers[current].now = DONE;
         n_live--;
         n_idle = 0;
         open_barrier_if_all_came();
@@ -106,6 +134,7 @@ void make_fiber(fiber &f)
 void __syncthreads()
 {
     unsigned then = generation;
+    fibers[current].now = AT_BARRIER;
     n_arrived++;
     open_barrier_if_all_came();
     wait_while(generation, then);
@@ -129,14 +158,16 @@ const unsigned *gpu_together(const unsigned *words, int n, gpu_answer *answer)
 
 void run_block(int threads, const std::function<void()> &of_thread)
 {
+    const char *order = std::getenv("PRETENDED_GPU_ORDER");
+    backward = order && !std::strcmp(order, "backward");
     n_threads = n_live = threads;
     n_arrived = n_idle = 0;
     work = &of_thread;
     for (int i = 0; i < threads; i++) {
         if (!fibers[i].stack)
             make_fiber(fibers[i]);
-        fibers[i].done = false;
+        fibers[i].now = RUNS;
     }
     if (_setjmp(outside) == 0)
-        enter(0);
+        enter(backward ? threads - 1 : 0);
 }
