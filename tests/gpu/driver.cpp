@@ -1,11 +1,15 @@
 /* driver.cpp - a pretended GPU: NVIDIA's driver as the engine `cuda` calls it, with the host's memory for the device's and
  * its kernels compiled for the host (kernels.cpp). Everything is done at once, one block after the other; only what is
- * captured waits for its graph. It shows whether kernels are right, and nothing of how fast they are. */
+ * captured waits for its graph. It shows whether kernels are right, and nothing of how fast they are.
+ *
+ * The environment can make another GPU of it: PRETENDED_GPU_COUNT (how many there are), PRETENDED_GPU_CAPABILITY (90 for
+ * 9.0), PRETENDED_GPU_MIB (of memory). */
 #include <cuda.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "kernels.h"
@@ -30,6 +34,27 @@ static void *at(CUdeviceptr memory)
     return (void *)(uintptr_t)memory;
 }
 
+static size_t setting(const char *name, size_t otherwise)
+{
+    const char *text = std::getenv(name);
+    return text ? std::strtoul(text, nullptr, 10) : otherwise;
+}
+
+static std::map<CUdeviceptr, size_t> taken; /* the device's memory: how long each piece is */
+
+static size_t all_memory(void)
+{
+    return setting("PRETENDED_GPU_MIB", 16 << 10) << 20;
+}
+
+static size_t unused_memory(void)
+{
+    size_t unused = all_memory();
+    for (const auto &piece : taken)
+        unused -= piece.second;
+    return unused;
+}
+
 static CUresult give(void **out, size_t n)
 {
     return posix_memalign(out, 256, n) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -45,7 +70,7 @@ CUresult cuGetErrorString(CUresult, const char **text)
 }
 CUresult cuDeviceGetCount(int *n)
 {
-    *n = 1;
+    *n = (int)setting("PRETENDED_GPU_COUNT", 1);
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice *device, int)
@@ -60,8 +85,9 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice)
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice)
 {
-    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? 9
-             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? 0
+    int capability = (int)setting("PRETENDED_GPU_CAPABILITY", 90);
+    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? capability / 10
+             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? capability % 10
              : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 227 << 10
                                                                              : 4; /* processors */
     return CUDA_SUCCESS;
@@ -96,18 +122,22 @@ CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA
 CUresult cuMemAlloc(CUdeviceptr *memory, size_t n)
 {
     void *p;
-    CUresult result = give(&p, n);
-    *memory = result == CUDA_SUCCESS ? (CUdeviceptr)(uintptr_t)p : 0;
-    return result;
+    if (n > unused_memory() || give(&p, n) != CUDA_SUCCESS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *memory = (CUdeviceptr)(uintptr_t)p;
+    taken[*memory] = n;
+    return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr memory)
 {
+    taken.erase(memory);
     std::free(at(memory));
     return CUDA_SUCCESS;
 }
 CUresult cuMemGetInfo(size_t *unused, size_t *all)
 {
-    *unused = *all = (size_t)16 << 30;
+    *unused = unused_memory();
+    *all = all_memory();
     return CUDA_SUCCESS;
 }
 CUresult cuMemAllocHost(void **memory, size_t n) { return give(memory, n); }

@@ -32,6 +32,14 @@ foreach(subject cuda cuda_models cuda_rows)
   set_target_properties(gpu.${subject} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
 
+# The program as it is where the build found CUDA, for tests/gpu/*.sh; only engine.c asks what the build has.
+add_executable(gpu.veche ${CLI_SOURCES} src/engine/engine.c $<TARGET_OBJECTS:engine_on_pretended_gpu>)
+target_compile_definitions(gpu.veche PRIVATE VECHE_HAS_CUDA)
+target_include_directories(gpu.veche PRIVATE src)
+target_link_libraries(gpu.veche PRIVATE veche_static m ${CMAKE_DL_LIBS})
+add_dependencies(gpu.veche pretended_gpu)
+set_target_properties(gpu.veche PROPERTIES OUTPUT_NAME veche RUNTIME_OUTPUT_DIRECTORY ${GPU_FOLDER})
+
 # One test for every pattern of names, forward or backward (see threads.cpp); what takes minutes is labelled so, and left to
 # `make test-gpu`.
 function(gpu_tests subject order label)

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Which engine a run gets, and what it says, with GPUs of all kinds: those that are pretended (driver.cpp).
+source "$(dirname "$0")/../support/check.sh" "$1"
+gpu=$build/tests/gpu
+veche=$gpu/veche
+if [[ ! -x $veche ]]; then
+    echo "SKIPPED: there is no pretended GPU in this build"
+    exit 77
+fi
+cd "$work"
+cat >exp.yaml <<'Y'
+name: exp
+data:  { set: { kind: images, channels: 3, size: 8, samples: 96, test_samples: 20 }, batch: 8 }
+model:
+  - conv:      { out: 4, kernel: 3, pad: 1 }
+  - batchnorm: {}
+  - relu:      {}
+  - linear:    { out: 10 }
+optim: { kind: sgd, lr: 0.05, momentum: 0.9 }
+agents: 3
+topology: cycle:3
+strategy: consensus
+train: { epochs: 2, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
+Y
+run() { "$veche" run exp.yaml --json -d runs "$@"; }
+with() { # with NAME=VALUE... ARGUMENT...: a run on that pretended GPU
+    local settings=()
+    while [[ ${1:-} == PRETENDED_* ]]; do settings+=("$1") && shift; done
+    env LD_LIBRARY_PATH="$gpu" "${settings[@]}" "$veche" run exp.yaml --json -d runs "$@"
+}
+engine() { json engine <<<"$out"; }
+
+succeeds "a GPU is taken where there is one" with
+holds "and said" grep -q '^cuda: pretended GPU, fp32, 3 lessons side by side' <<<"$(engine)"
+first=$(json params_sha256 <<<"$out")
+succeeds "the same again" with
+holds "to the same bits" test -n "$first" -a "$(json params_sha256 <<<"$out")" = "$first"
+succeeds "in bf16" with engine.precision=bf16
+holds "other bits in bf16" test "$(json params_sha256 <<<"$out")" != "$first"
+
+# why, settings: what the engine `cuda` says when it is asked for, and `auto` when it goes on without
+refused() {
+    local why=$1
+    shift
+    faults "asked for: $why" "$why" with "$@" engine=cuda
+    succeeds "not asked for: $why" with "$@"
+    holds "the processor is taken, and why is said: $why" grep -Eq "^(dnnl|ref).*no GPU: .*$why" <<<"$(engine)"
+}
+refused 'there is an NVIDIA driver but no GPU on this machine' PRETENDED_GPU_COUNT=0
+refused 'the GPU pretended GPU has compute capability 7.5; at least 8.0 is needed' PRETENDED_GPU_CAPABILITY=75
+refused 'has [0-9]+ MiB free of 4; [0-9]+ MiB are needed for' PRETENDED_GPU_MIB=4
+
+faults "no driver, asked for" 'there is no NVIDIA driver on this machine' run engine=cuda
+succeeds "no driver, not asked for" run
+holds "no driver is said" grep -Eq '^(dnnl|ref).*no GPU: there is no NVIDIA driver' <<<"$(engine)"
+done_checking
