@@ -5,8 +5,8 @@
 
 ResNet-20, SGD (0.1, momentum 0.9, decay 1e-4), five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs;
 flips and crops on black; the last batch of an epoch is short. FOLDER holds the binary files of the set. On a GPU the pictures
-stay there and a step is captured as one CUDA graph. Prints the accuracy on the test pictures every few epochs, and at last one
-line of JSON with the last and the best.
+stay there and a step is captured as one CUDA graph. Prints the training loss and the accuracy on the test pictures every few epochs, and at last
+one line of JSON with the last and the best.
 """
 
 import argparse
@@ -68,6 +68,7 @@ class Training:
         self.params = [p for p in self.network.parameters()]
         self.pace = [torch.zeros_like(p) for p in self.params]
         self.lr = torch.zeros((), device=self.device)
+        self.loss = torch.zeros((), device=self.device)  # the sum over an epoch's samples
         self.picks, self.at, self.flips = self.empty_choice(args.batch)
 
     def empty_choice(self, n):
@@ -95,6 +96,7 @@ class Training:
             loss = functional.cross_entropy(self.network(self.pictures(picks, at, flips)), self.labels[picks])
         grads = torch.autograd.grad(loss, self.params)
         with torch.no_grad():
+            self.loss.add_(loss.detach().float(), alpha=len(picks))
             for p, g, v in zip(self.params, grads, self.pace):
                 v.mul_(0.9).add_(g).add_(p, alpha=1e-4)
                 p.sub_(v * self.lr)
@@ -127,6 +129,7 @@ class Training:
         order = torch.randperm(n, device=self.device)
         at = torch.randint(0, 9, (n, 2), device=self.device)
         flips = torch.rand(n, device=self.device) < 0.5
+        self.loss.zero_()
         for k, first in enumerate(range(0, n, batch)):
             some = slice(first, first + batch)
             self.lr.fill_(self.rate_at(epoch + k * batch / n))
@@ -160,8 +163,8 @@ def main():
         if (epoch + 1) % args.look_every == 0 or epoch + 1 == args.epochs:
             last = t.accuracy()
             best = max(best, last)
-            print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} accuracy {last:.2f} "
-                  f"({time.monotonic() - began:.0f} s)", flush=True)
+            print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} train loss {float(t.loss) / len(t.labels):.4f} "
+                  f"accuracy {last:.2f} ({time.monotonic() - began:.0f} s)", flush=True)
     print(json.dumps(dict(set=args.set, batch=args.batch, seed=args.seed, precision=args.precision, epochs=args.epochs,
                           last=last, best=best, seconds=round(time.monotonic() - began, 1), torch=torch.__version__)))
 
