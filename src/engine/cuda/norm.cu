@@ -10,10 +10,8 @@
  */
 #include "engine/cuda/device.cuh"
 
-enum {
-    LANES = 32,
-    THREADS = 256
-}; /* a block that sums: 32 channels at most, as many lines of pixels as there are threads for */
+/* A block that sums: 32 channels at most, as many lines of pixels as there are threads for. */
+enum { LANES = 32, THREADS = 256 };
 
 struct norm {
     struct numbers x, dy, dx;
