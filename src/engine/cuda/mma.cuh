@@ -5,7 +5,7 @@
 #include "engine/cuda/device.cuh"
 #include "engine/cuda/instructions.cuh"
 
-/* Cut, not rounded: by a mask, which costs a quarter of the processor's own conversion. */
+/* Cut, not rounded: what is cut off a large number goes into the small one. */
 static __device__ __forceinline__ unsigned to_tf32(float x)
 {
     return __float_as_uint(x) & 0xffffe000u;

@@ -10,7 +10,8 @@
  *
  *   in_bf16   factors rounded to bf16
  *   in_fp32   factors as sums of two numbers of tf32, a large and a small one, and three products: all but
- * small by small. What is left out is less than what fp32 rounds off.
+ *             small by small. A product is off by 2^-18 of itself at most, a sum of many by about as much as
+ *             fp32 rounds off.
  *
  * A tile has 4096 sums, COLUMNS wide (16, 32 or 64, so that few channels do not leave it half empty): eight
  * warps of 32 x 16. The next piece of k is on its way while this one is multiplied. k runs in order, so the
