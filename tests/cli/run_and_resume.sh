@@ -48,14 +48,6 @@ epochs=400
 long() { exec "$veche" run exp.yaml --json -d "$1" train.epochs=$epochs "${@:2}"; }
 try long calm && calm=$(json params_sha256 <<<"$out")
 
-wait_for_checkpoint() { # FOLDER: until two checkpoints were written, or 60 seconds
-    for _ in $(seq 6000); do
-        [[ $(ls "$1"/exp/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]] && return 0
-        sleep 0.01
-    done
-    return 1
-}
-
 for signal in INT TERM KILL; do
     long stop-$signal >first.out 2>first.err &
     pid=$!

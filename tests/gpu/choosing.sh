@@ -1,12 +1,6 @@
 #!/usr/bin/env bash
-# Which engine a run gets, and what it says, with GPUs of all kinds: those that are pretended (driver.cpp).
+# Which engine a run gets, and what it says, with GPUs of all kinds: those that are pretended (driver.cpp), in the folder that is given.
 source "$(dirname "$0")/../support/check.sh" "$1"
-gpu=$build/tests/gpu
-veche=$gpu/veche
-if [[ ! -x $veche ]]; then
-    echo "SKIPPED: there is no pretended GPU in this build"
-    exit 77
-fi
 cd "$work"
 cat >exp.yaml <<'Y'
 name: exp
@@ -22,11 +16,11 @@ topology: cycle:3
 strategy: consensus
 train: { epochs: 2, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
 Y
-run() { "$veche" run exp.yaml --json -d runs "$@"; }
+without() { env -u LD_LIBRARY_PATH "$veche" run exp.yaml --json -d runs "$@"; }
 with() { # with NAME=VALUE... ARGUMENT...: a run on that pretended GPU
     local settings=()
     while [[ ${1:-} == PRETENDED_* ]]; do settings+=("$1") && shift; done
-    env LD_LIBRARY_PATH="$gpu" "${settings[@]}" "$veche" run exp.yaml --json -d runs "$@"
+    env "${settings[@]}" "$veche" run exp.yaml --json -d runs "$@"
 }
 engine() { json engine <<<"$out"; }
 
@@ -50,7 +44,7 @@ refused 'there is an NVIDIA driver but no GPU on this machine' PRETENDED_GPU_COU
 refused 'the GPU pretended GPU has compute capability 7.5; at least 8.0 is needed' PRETENDED_GPU_CAPABILITY=75
 refused 'has [0-9]+ MiB free of 4; [0-9]+ MiB are needed for' PRETENDED_GPU_MIB=4
 
-faults "no driver, asked for" 'there is no NVIDIA driver on this machine' run engine=cuda
-succeeds "no driver, not asked for" run
+faults "no driver, asked for" 'there is no NVIDIA driver on this machine' without engine=cuda
+succeeds "no driver, not asked for" without
 holds "no driver is said" grep -Eq '^(dnnl|ref).*no GPU: there is no NVIDIA driver' <<<"$(engine)"
 done_checking

@@ -40,6 +40,11 @@ target_link_libraries(gpu.veche PRIVATE veche_static m ${CMAKE_DL_LIBS})
 add_dependencies(gpu.veche pretended_gpu)
 set_target_properties(gpu.veche PROPERTIES OUTPUT_NAME veche RUNTIME_OUTPUT_DIRECTORY ${GPU_FOLDER})
 
+foreach(subject choosing resume)
+  add_test(NAME gpu.${subject} COMMAND bash tests/gpu/${subject}.sh ${GPU_FOLDER} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(gpu.${subject} PROPERTIES TIMEOUT ${MOST_SECONDS} ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
+endforeach()
+
 # One test for every pattern of names, forward or backward (see threads.cpp); what takes minutes is labelled so, and left to
 # `make test-gpu`.
 function(gpu_tests subject order label)

@@ -1,12 +1,6 @@
 #!/usr/bin/env bash
-# A run on a GPU, a pretended one, killed and gone on with: the same bits as if never stopped, in either precision.
+# A run on a GPU, the pretended one in the folder that is given, killed and gone on with: the same bits as if never stopped, in either precision.
 source "$(dirname "$0")/../support/check.sh" "$1"
-veche=$build/tests/gpu/veche
-if [[ ! -x $veche ]]; then
-    echo "SKIPPED: there is no pretended GPU in this build"
-    exit 77
-fi
-export LD_LIBRARY_PATH=$build/tests/gpu
 cd "$work"
 cat >exp.yaml <<'Y'
 name: exp
@@ -25,14 +19,6 @@ strategy: consensus
 train: { epochs: 16, seed: 3, evaluate_every: 8 epochs, checkpoint_every: 1 epoch }
 Y
 run() { exec "$veche" run exp.yaml --json -d "$1" "engine.precision=$2"; }
-
-wait_for_checkpoint() { # FOLDER: until two checkpoints were written, or 60 seconds
-    for _ in $(seq 6000); do
-        [[ $(ls "$1"/exp/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]] && return 0
-        sleep 0.01
-    done
-    return 1
-}
 
 for precision in fp32 bf16; do
     try run whole-$precision $precision

@@ -4,6 +4,7 @@
 #   faults WHAT PATTERN COMMAND...      exit code 1 and one line "veche: ...", the last on stderr, which matches PATTERN
 #   misused WHAT COMMAND...             exit code 2
 #   holds WHAT TEST...                  any command that must succeed, silently
+#   wait_for_checkpoint FOLDER          until the run `exp` in it has written two checkpoints, or 60 seconds
 #   done_checking                       prints the count; the exit code of the script
 #
 # Each leaves the command's output in $out and its stderr in $err.
@@ -69,6 +70,14 @@ json() { # json FIELD < OBJECT
 v = json.load(sys.stdin)
 for k in sys.argv[1].split("."): v = v[k]
 print(v)' "$1"
+}
+
+wait_for_checkpoint() { # wait_for_checkpoint FOLDER: until the run exp in it has written two, or 60 seconds
+    for _ in $(seq 6000); do
+        [[ $(ls "$1"/exp/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]] && return 0
+        sleep 0.01
+    done
+    return 1
 }
 
 done_checking() {

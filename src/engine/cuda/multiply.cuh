@@ -22,7 +22,7 @@
 
 #include "engine/cuda/mma.cuh"
 
-enum { TILE = 4096, TILE_THREADS = 256, WARP_ROWS = 32, WARP_COLUMNS = 16 };
+enum { TILE_THREADS = 256, WARP_ROWS = 32, WARP_COLUMNS = 16 };
 
 /* In shared memory a factor's tile lies as [row][k], or as [k][row] where rows lead. A piece of k has 64
  * bytes in either kind of numbers, a step of the tensor cores 32; rows are padded so that loads meet no bank
@@ -33,7 +33,8 @@ enum { PIECE_BYTES = 64, STEP_BYTES = 32, ROW_BYTES = PIECE_BYTES + 16, LEAD_PAD
 
 struct in_bf16 {
     typedef bf16 number;
-    enum { DEEP = PIECE_BYTES / sizeof(bf16), STEP = STEP_BYTES / sizeof(bf16), BLOCKS = 2 };
+    enum { DEEP = PIECE_BYTES / sizeof(bf16), STEP = STEP_BYTES / sizeof(bf16) };
+    enum { BLOCKS = 2 }; /* on a multiprocessor: how many registers a thread gets */
     static __device__ __forceinline__ void store(bf16 *at, float4 x)
     {
         *(uint2 *)at = make_uint2(pack_two(x.x, x.y), pack_two(x.z, x.w));
@@ -70,7 +71,8 @@ struct in_bf16 {
 
 struct in_fp32 {
     typedef float number;
-    enum { DEEP = PIECE_BYTES / sizeof(float), STEP = STEP_BYTES / sizeof(float), BLOCKS = 3 };
+    enum { DEEP = PIECE_BYTES / sizeof(float), STEP = STEP_BYTES / sizeof(float) };
+    enum { BLOCKS = 3 };
     static __device__ __forceinline__ void store(float *at, float4 x)
     {
         *(float4 *)at = x;

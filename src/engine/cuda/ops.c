@@ -6,7 +6,6 @@
 #include "engine/cuda/pass.h"
 
 enum { THREADS = 256, MOST_BLOCKS = 2048, LANES = 32, FOUR = 4 };
-enum { TILE = 4096 };                            /* sums of a tile; see multiply.cuh */
 enum { MOST_TILES = 256, PIXELS_A_SPLIT = 512 }; /* of a weight's gradient */
 enum { MOST_SPLITS = 128 };                      /* of a channel's sums */
 
@@ -94,11 +93,11 @@ static void add_conv(struct pass *p, const product_kernels kernels, const struct
     pass_add(p, kernels[p->bf16][width], n_tiles(rows, columns, width), c->splits, THREADS, c);
 }
 
-/* What patch.cu can do, for so many channels: patches of 8 lines, TILE sums each. */
+/* What patch.cu can do, for so many channels. */
 static size_t n_patches(const struct call *c, size_t columns)
 {
-    size_t tile_columns = (size_t)16 << width_of(columns), lines = 8, wide = TILE / tile_columns / lines;
-    return c->batch * pieces(c->in.h, lines) * pieces(c->in.w, wide) * pieces(columns, tile_columns);
+    size_t tile_columns = (size_t)16 << width_of(columns), wide = TILE / tile_columns / PATCH_LINES;
+    return c->batch * pieces(c->in.h, PATCH_LINES) * pieces(c->in.w, wide) * pieces(columns, tile_columns);
 }
 
 /* ... and that leaves no more than half of them empty. */

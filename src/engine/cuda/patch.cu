@@ -9,7 +9,7 @@
  */
 #include "engine/cuda/multiply.cuh"
 
-enum { LINES = 8, SIDE = 3, RIM = 1 };
+enum { SIDE = 3, RIM = 1 };
 
 /* What is convolved with what, for one seat. */
 struct work {
@@ -42,13 +42,18 @@ struct corner { /* of this block's patch, and its first channel */
 };
 
 template <int COLUMNS> struct shape {
-    enum { WIDTH = TILE / COLUMNS / LINES, ACROSS = WIDTH + 2 * RIM, PIXELS = ACROSS * (LINES + 2 * RIM) };
+    enum {
+        WIDTH = TILE / COLUMNS / PATCH_LINES,
+        ACROSS = WIDTH + 2 * RIM,
+        PIXELS = ACROSS * (PATCH_LINES + 2 * RIM)
+    };
     static __device__ __forceinline__ struct corner my_corner(const struct work &k)
     {
         uint32_t i = blockIdx.x, parts = (k.n_out + COLUMNS - 1) / COLUMNS, part = i % parts;
-        uint32_t across = (k.w + WIDTH - 1) / WIDTH, down = (k.h + LINES - 1) / LINES;
+        uint32_t across = (k.w + WIDTH - 1) / WIDTH, down = (k.h + PATCH_LINES - 1) / PATCH_LINES;
         i /= parts;
-        struct corner at = {i / across / down, i / across % down * LINES, i % across * WIDTH, part * COLUMNS};
+        struct corner at = {i / across / down, i / across % down * PATCH_LINES, i % across * WIDTH,
+                            part * COLUMNS};
         return at;
     }
 };
