@@ -36,6 +36,8 @@ static void convolutions_of_all_shapes_agree(void **state)
         {68, 16, 3, 1, 1, 29, 2}, {4, 100, 3, 1, 1, 6, 3},  {64, 32, 3, 1, 1, 16, 2},
         {28, 68, 3, 1, 1, 5, 5},  {20, 64, 3, 1, 1, 15, 3}, {4, 4, 3, 1, 1, 32, 1},
         {16, 16, 3, 1, 1, 30, 2}, {36, 100, 3, 1, 1, 7, 2}, {100, 12, 3, 2, 1, 9, 2},
+        {7, 16, 3, 1, 1, 12, 3},  {3, 40, 3, 1, 1, 16, 2},  {6, 10, 3, 2, 1, 6, 3},
+        {48, 20, 3, 2, 1, 10, 2},
     };
     /* Larger ones for one replica, since an exam is of many more samples for three. */
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

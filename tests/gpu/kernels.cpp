@@ -11,6 +11,7 @@
 #include "engine/cuda/kernel_list.h"
 #include "engine/cuda/measure.h"
 #include "engine/cuda/multiply.cuh"
+#include "engine/cuda/patch.cuh"
 #include "engine/cuda/sums.cuh"
 
 /* Each file has its own static names; what they include is already here. */
@@ -32,13 +33,18 @@ namespace module_norm {
 namespace module_weights {
 #undef KERNEL
 #undef CONV
-#undef LINEAR
+#undef WIDE
 #include "engine/cuda/weights.cu"
 }
 namespace module_patch {
 #undef KERNEL
 #undef BOTH
+#undef PREPARE
 #include "engine/cuda/patch.cu"
+}
+namespace module_patch_weight {
+#undef KERNEL
+#include "engine/cuda/patch_weight.cu"
 }
 namespace module_linear {
 #include "engine/cuda/linear.cu"

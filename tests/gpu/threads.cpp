@@ -1,7 +1,7 @@
 /* threads.cpp - a block of a pretended GPU: each of its threads is a fiber. A warp runs on to the block's next barrier before
  * another has its turn, the first warp first, or the last one where the environment has PRETENDED_GPU_ORDER=backward;
  * its lanes take turns where they meet. So warps are as far apart as barriers let them, and where one is missing things
- * go wrong. */
+ * go wrong. Copies to shared memory happen as soon as they can, or backward as late. */
 #include "threads.h"
 
 #include <csetjmp>
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ucontext.h>
+#include <vector>
 
 #include "language.h"
 
@@ -21,12 +22,19 @@ namespace {
 
 enum state { RUNS, AT_BARRIER, DONE };
 
+struct copy {
+    char *to;
+    const void *from; /* NULL: zeros */
+    int n_bytes;
+};
+
 struct fiber {
     ucontext_t beginning;
     jmp_buf at;
     char *stack; /* owned, to the end */
     bool begun;
     state now;
+    std::vector<copy> copies; /* that have not happened yet */
 };
 
 struct warp {
@@ -154,6 +162,29 @@ const unsigned *gpu_together(const unsigned *words, int n, gpu_answer *answer)
     }
     wait_while(w.generation, then);
     return w.out.of[lane];
+}
+
+static void make_copy(const copy &c)
+{
+    if (c.from)
+        std::memcpy(c.to, c.from, c.n_bytes);
+    else
+        std::memset(c.to, 0, c.n_bytes);
+}
+
+void gpu_start_copy(char *to, const void *from, int n_bytes)
+{
+    if (backward)
+        fibers[current].copies.push_back({to, from, n_bytes});
+    else
+        make_copy({to, from, n_bytes});
+}
+
+void gpu_wait_for_copies()
+{
+    for (const copy &c : fibers[current].copies)
+        make_copy(c);
+    fibers[current].copies.clear();
 }
 
 void run_block(int threads, const std::function<void()> &of_thread)

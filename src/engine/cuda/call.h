@@ -12,7 +12,6 @@
 
 enum { CUDA_CHANNELS = 16 }; /* of samples; as data.h has it */
 enum { TILE = 4096 };        /* sums of a block in multiply.cuh and patch.cu */
-enum { PATCH_LINES = 8 };    /* of a picture, in patch.cu */
 
 struct seat {
     float *params, *grads, *stats; /* the replica's rows */

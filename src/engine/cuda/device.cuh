@@ -112,6 +112,12 @@ static __device__ __forceinline__ float *in_row(float *row, uint64_t at)
     return at == CUDA_NONE ? NULL : row + at;
 }
 
+/* Where sums of a stretch go: [seat][split][size] */
+static __device__ __forceinline__ float *stretch_place(const struct call *c, size_t size, uint32_t split)
+{
+    return (float *)c->partial + (blockIdx.z * (size_t)c->splits + split) * size;
+}
+
 /* This thread's index among those of its seat, and how many there are. */
 static __device__ __forceinline__ size_t my_first(void)
 {

@@ -3,6 +3,7 @@
  *   windows           (picture, window) x (tap, channel) of a convolution's input
  *   windows_turned    the same, turned round
  *   windows_above     (picture, input pixel) x (tap, channel) of its output's gradient
+ *   quarters          weights of a convolution that halves pictures, by where in its quarter a pixel lies
  *   table             weights in a replica's row, in any order of rows and columns
  *   lines             a tensor as lines of numbers
  */
@@ -51,6 +52,11 @@ struct windows {
     __device__ __forceinline__ windows(const struct call &c, struct numbers input)
         : fours(c.in.c % 4 == 0), x(input), in(c.in), out(c.out), kernel(c.kernel), stride(c.stride),
           pad(c.pad)
+    {
+    }
+    /* Windows of `side` that begin at each pixel. */
+    __device__ __forceinline__ windows(struct numbers tensor, struct dims d, uint32_t side)
+        : fours(d.c % 4 == 0), x(tensor), in(d), out(d), kernel(side), stride(1), pad(0)
     {
     }
     __device__ __forceinline__ struct pixel row(uint32_t m) const
@@ -191,6 +197,65 @@ struct windows_above {
     {
         ptrdiff_t i = find(p, t);
         return i < 0 ? make_float4(0, 0, 0, 0) : get_four(dy, i);
+    }
+};
+
+/* A 3x3 convolution with stride 2 and a rim of one, turned back: of the four input pixels (2 y + a, 2 x + b)
+ * each gets something from output pixels (y + p, x + q) with p <= a, q <= b, and none from others. Rows are
+ * (a, b, input channel), columns (p, q, output channel). */
+struct quarters {
+    static const bool rows_lead = false;
+    bool fours;
+    const float *first;
+    uint32_t in, out;
+    struct spot { /* of two by two, and a channel's first weight */
+        uint32_t y, x, at;
+    };
+    __device__ __forceinline__ quarters(const struct call &c, const float *weight)
+        : fours(c.out.c % 4 == 0), first(weight), in(c.in.c), out(c.out.c)
+    {
+    }
+    __device__ __forceinline__ struct spot row(uint32_t m) const
+    {
+        uint32_t q = m / in;
+        struct spot s = {q / 2, q % 2, m % in * 9};
+        return s;
+    }
+    __device__ __forceinline__ struct spot column(uint32_t k) const
+    {
+        uint32_t q = k / out;
+        struct spot s = {q / 2, q % 2, k % out * in * 9};
+        return s;
+    }
+    __device__ __forceinline__ void advance(struct spot *s, uint32_t by) const
+    {
+        s->at += by * in * 9;
+        while (s->at >= out * in * 9) {
+            s->at -= out * in * 9;
+            s->y += s->x;
+            s->x ^= 1;
+        }
+    }
+    __device__ __forceinline__ bool meet(struct spot r, struct spot k) const
+    {
+        return k.y <= r.y && k.x <= r.x;
+    }
+    /* The tap under which they meet: along each side 1 for the first pixel, 2 or 0 for the second. */
+    __device__ __forceinline__ const float *weight(struct spot r, struct spot k) const
+    {
+        return first + r.at + k.at + (1 + r.y - 2 * k.y) * 3 + 1 + r.x - 2 * k.x;
+    }
+    __device__ __forceinline__ float at(struct spot r, struct spot k) const
+    {
+        return meet(r, k) ? *weight(r, k) : 0;
+    }
+    __device__ __forceinline__ float4 four(struct spot r, struct spot k) const
+    {
+        if (!meet(r, k))
+            return make_float4(0, 0, 0, 0);
+        const float *p = weight(r, k);
+        uint32_t step = in * 9;
+        return make_float4(p[0], p[step], p[2 * step], p[3 * step]);
     }
 };
 

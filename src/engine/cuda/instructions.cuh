@@ -1,11 +1,30 @@
 /* instructions.cuh - what has no name in CUDA's C++: the tensor cores' multiply-adds, 16 x 8 x 16 of bf16 and 16 x 8 x 8
- * of tf32, loads and stores of their factors, and arithmetic on two numbers of bf16 at a time. */
+ * of tf32, loads and stores of their factors, copies to shared memory that nobody waits for, and arithmetic on two numbers of bf16
+ * at a time. */
 #ifndef VECHE_ENGINE_CUDA_INSTRUCTIONS_CUH
 #define VECHE_ENGINE_CUDA_INSTRUCTIONS_CUH
 
 static __device__ __forceinline__ unsigned shared_at(const void *p)
 {
     return (unsigned)__cvta_generic_to_shared(p);
+}
+
+/* Copies 4, 8 or 16 bytes from device memory, or zeros if they are not `real`; they are there after wait_for_copies. */
+template <int BYTES>
+static __device__ __forceinline__ void start_copy(unsigned to, const void *from, bool real)
+{
+    int n = real ? BYTES : 0;
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(n) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(n), "n"(BYTES)
+                     : "memory");
+}
+
+/* All that this thread has started; for those of others a barrier comes after it. */
+static __device__ __forceinline__ void wait_for_copies(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* Four 8 x 8 matrices of bf16, or 8 x 4 of tf32; lane i names row i % 8 of matrix i / 8. */
@@ -34,6 +53,7 @@ static __device__ __forceinline__ void multiply_add(float *d, const unsigned *a,
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* The same of tf32: of a float's bits the last 13 do not count. */
 static __device__ __forceinline__ void multiply_add_tf32(float *d, const unsigned *a, unsigned b0,
                                                          unsigned b1)
 {

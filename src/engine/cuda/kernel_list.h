@@ -10,6 +10,7 @@
     X(norm)                                                                                                  \
     X(weights)                                                                                               \
     X(patch)                                                                                                 \
+    X(patch_weight)                                                                                          \
     X(linear)                                                                                                \
     X(rows)                                                                                                  \
     X(fused)                                                                                                 \
@@ -73,6 +74,8 @@
     X(weights, conv_back_weight_bf16_16)                                                                     \
     X(weights, conv_back_weight_bf16_32)                                                                     \
     X(weights, conv_back_weight_bf16_64)                                                                     \
+    X(weights, conv_back_quarters_fp32_64)                                                                   \
+    X(weights, conv_back_quarters_bf16_64)                                                                   \
     X(weights, linear_forward_fp32_64)                                                                       \
     X(weights, linear_forward_bf16_64)                                                                       \
     X(weights, linear_back_input_fp32_64)                                                                    \
@@ -91,6 +94,14 @@
     X(patch, patch_back_input_bf16_16)                                                                       \
     X(patch, patch_back_input_bf16_32)                                                                       \
     X(patch, patch_back_input_bf16_64)                                                                       \
+    X(patch, patch_weights_fp32)                                                                             \
+    X(patch, patch_weights_bf16)                                                                             \
+    X(patch, patch_weights_turned_fp32)                                                                      \
+    X(patch, patch_weights_turned_bf16)                                                                      \
+    X(patch_weight, patch_back_weight_fp32_16)                                                               \
+    X(patch_weight, patch_back_weight_fp32_32)                                                               \
+    X(patch_weight, patch_back_weight_bf16_16)                                                               \
+    X(patch_weight, patch_back_weight_bf16_32)                                                               \
     X(linear, linear_few_forward)                                                                            \
     X(linear, linear_few_back_input)                                                                         \
     X(linear, linear_few_back_weight)                                                                        \

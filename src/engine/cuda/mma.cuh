@@ -1,15 +1,9 @@
-/* mma.cuh - numbers on their way to the tensor cores and back: in pairs, in eights, cut to tf32. */
+/* mma.cuh - numbers on their way to the tensor cores and back: in pairs, in eights. */
 #ifndef VECHE_ENGINE_CUDA_MMA_CUH
 #define VECHE_ENGINE_CUDA_MMA_CUH
 
 #include "engine/cuda/device.cuh"
 #include "engine/cuda/instructions.cuh"
-
-/* Cut, not rounded: what is cut off a large number goes into the small one. */
-static __device__ __forceinline__ unsigned to_tf32(float x)
-{
-    return __float_as_uint(x) & 0xffffe000u;
-}
 
 /* The sums of two products side by side (16 x 16) as bf16 into rows of `pitch` numbers; `at` is this warp's
  * corner. */

@@ -39,19 +39,31 @@ struct in_bf16 {
     {
         *(uint2 *)at = make_uint2(pack_two(x.x, x.y), pack_two(x.z, x.w));
     }
-    /* 16 x STEP of the first factor, from tiles where rows lead; see load_first. */
-    static __device__ __forceinline__ void load_first_turned(unsigned *a, const bf16 *tile, int pitch, int m,
-                                                             int k)
+    /* 16 x STEP of the first factor or the second from tiles where rows lead: which k and which row of them
+     * this lane names, and the load from there. */
+    static __device__ __forceinline__ int first_k(void)
     {
-        int lane = threadIdx.x % 32;
-        load_matrices_turned(a,
-                             shared_at(tile + (k + lane % 8 + lane / 16 * 8) * pitch + m + lane / 8 % 2 * 8));
+        return threadIdx.x % 8 + threadIdx.x / 16 % 2 * 8;
     }
-    static __device__ __forceinline__ void load_second_turned(unsigned *b, const bf16 *tile, int pitch, int n,
-                                                              int k)
+    static __device__ __forceinline__ int first_row(void)
     {
-        int lane = threadIdx.x % 32;
-        load_matrices_turned(b, shared_at(tile + (k + lane % 16) * pitch + n + lane / 16 * 8));
+        return threadIdx.x / 8 % 2 * 8;
+    }
+    static __device__ __forceinline__ int second_k(void)
+    {
+        return threadIdx.x % 16;
+    }
+    static __device__ __forceinline__ int second_row(void)
+    {
+        return threadIdx.x / 16 % 2 * 8;
+    }
+    static __device__ __forceinline__ void load_first_turned(unsigned *a, const bf16 *at, int)
+    {
+        load_matrices_turned(a, shared_at(at));
+    }
+    static __device__ __forceinline__ void load_second_turned(unsigned *b, const bf16 *at, int)
+    {
+        load_matrices_turned(b, shared_at(at));
     }
     struct factor {
         unsigned x[4];
@@ -62,10 +74,12 @@ struct in_bf16 {
                 x[i] = raw[i];
         }
     };
-    /* sum += a b for the left or right eight columns of b */
-    static __device__ __forceinline__ void add(float *sum, const factor &a, const factor &b, int half)
+    /* sum += a b, for the left and the right eight columns of b */
+    static __device__ __forceinline__ void add(float (*sum)[4], const factor &a, const factor &b)
     {
-        multiply_add(sum, a.x, b.x[2 * half], b.x[2 * half + 1]);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            multiply_add(sum[half], a.x, b.x[2 * half], b.x[2 * half + 1]);
     }
 };
 
@@ -77,40 +91,56 @@ struct in_fp32 {
     {
         *(float4 *)at = x;
     }
-    static __device__ __forceinline__ void load_first_turned(unsigned *a, const float *tile, int pitch, int m,
-                                                             int k)
+    static __device__ __forceinline__ int first_k(void)
     {
-        int lane = threadIdx.x % 32;
-        const float *at = tile + (k + lane % 4) * pitch + m + lane / 4;
+        return threadIdx.x % 4;
+    }
+    static __device__ __forceinline__ int first_row(void)
+    {
+        return threadIdx.x / 4 % 8;
+    }
+    static __device__ __forceinline__ int second_k(void)
+    {
+        return first_k();
+    }
+    static __device__ __forceinline__ int second_row(void)
+    {
+        return first_row();
+    }
+    static __device__ __forceinline__ void load_first_turned(unsigned *a, const float *at, int pitch)
+    {
 #pragma unroll
         for (int i = 0; i < 4; i++)
             a[i] = __float_as_uint(at[i / 2 * 4 * pitch + i % 2 * 8]);
     }
-    static __device__ __forceinline__ void load_second_turned(unsigned *b, const float *tile, int pitch,
-                                                              int n, int k)
+    static __device__ __forceinline__ void load_second_turned(unsigned *b, const float *at, int pitch)
     {
-        int lane = threadIdx.x % 32;
-        const float *at = tile + (k + lane % 4) * pitch + n + lane / 4;
 #pragma unroll
         for (int i = 0; i < 4; i++)
             b[i] = __float_as_uint(at[i % 2 * 4 * pitch + i / 2 * 8]);
     }
-    struct factor {
+    struct factor { /* the tensor cores cut both to tf32; what that cuts off the large ones are the small */
         unsigned large[4], small[4];
         __device__ __forceinline__ factor(const unsigned *raw)
         {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                large[i] = to_tf32(__uint_as_float(raw[i]));
-                small[i] = to_tf32(__uint_as_float(raw[i]) - __uint_as_float(large[i]));
+                large[i] = raw[i];
+                small[i] = __float_as_uint(__uint_as_float(raw[i]) - __uint_as_float(raw[i] & 0xffffe000u));
             }
         }
     };
-    static __device__ __forceinline__ void add(float *sum, const factor &a, const factor &b, int half)
+    static __device__ __forceinline__ void add(float (*sum)[4], const factor &a, const factor &b)
     {
-        multiply_add_tf32(sum, a.small, b.large[2 * half], b.large[2 * half + 1]);
-        multiply_add_tf32(sum, a.large, b.small[2 * half], b.small[2 * half + 1]);
-        multiply_add_tf32(sum, a.large, b.large[2 * half], b.large[2 * half + 1]);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            multiply_add_tf32(sum[half], a.small, b.large[2 * half], b.large[2 * half + 1]);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            multiply_add_tf32(sum[half], a.large, b.small[2 * half], b.small[2 * half + 1]);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            multiply_add_tf32(sum[half], a.large, b.large[2 * half], b.large[2 * half + 1]);
     }
 };
 
@@ -200,7 +230,8 @@ template <class KIND, int LINES, class FACTOR> struct porter {
     {
         int lane = threadIdx.x % 32;
         if (lead)
-            KIND::load_first_turned(a, tile, pitch, m, step * KIND::STEP);
+            KIND::load_first_turned(
+                a, tile + (step * KIND::STEP + KIND::first_k()) * pitch + m + KIND::first_row(), pitch);
         else
             load_matrices(a,
                           shared_at(tile) + (m + lane % 16) * ROW_BYTES + step * STEP_BYTES + lane / 16 * 16);
@@ -210,7 +241,8 @@ template <class KIND, int LINES, class FACTOR> struct porter {
     {
         int lane = threadIdx.x % 32;
         if (lead)
-            KIND::load_second_turned(b, tile, pitch, n, step * KIND::STEP);
+            KIND::load_second_turned(
+                b, tile + (step * KIND::STEP + KIND::second_k()) * pitch + n + KIND::second_row(), pitch);
         else
             load_matrices(b, shared_at(tile) + (n + lane % 8 + lane / 16 * 8) * ROW_BYTES +
                                  step * STEP_BYTES + lane / 8 % 2 * 16);
@@ -258,8 +290,7 @@ static __device__ __forceinline__ void multiply(const A &a, const B &b, uint32_t
             for (int i = 0; i < 2; i++) {
                 first::load_first(raw, as, wm + 16 * i, step);
                 typename KIND::factor x(raw);
-                KIND::add(sum[i][0], x, y, 0);
-                KIND::add(sum[i][1], x, y, 1);
+                KIND::add(sum[i], x, y);
             }
         }
         __syncthreads();

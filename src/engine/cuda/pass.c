@@ -33,7 +33,7 @@ static void place_the_rest(struct pass *p)
     p->n_bytes = p->plan.n_bytes;
     for (size_t i = 0; i < g->n_ops; i++) {
         const struct op *op = &g->ops[i];
-        size_t own = ops_scratch(g, op, p->batch), c = g->tensors[op->in[0]].shape.c;
+        size_t own = ops_scratch(g, op, p->batch, p->bf16), c = g->tensors[op->in[0]].shape.c;
         scratch = own > scratch ? own : scratch;
         if (op->kind != OP_BATCHNORM || p->fused)
             continue;

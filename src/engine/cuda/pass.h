@@ -94,7 +94,7 @@ void ops_add(struct pass *p, const struct step *s, const struct call *call);
 /* ops.c: bytes that the step must move for one seat. */
 size_t ops_traffic(const struct pass *p, const struct step *s);
 /* ops.c: bytes of scratch one seat needs for the sums of this op. */
-size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch);
+size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch, bool bf16);
 /* ops.c: the most launches a step adds. */
 enum { OPS_MOST_LAUNCHES = 6 };
 

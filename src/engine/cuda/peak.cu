@@ -5,16 +5,16 @@
 
 template <class KIND> static __device__ __forceinline__ void multiply_only(float *out, unsigned one)
 {
-    float sum[PEAK_CHAINS][4] = {};
+    float sum[PEAK_CHAINS / 2][2][4] = {};
     const unsigned raw[4] = {one, one + 1, one + 2, one + 3};
     typename KIND::factor x(raw);
     for (int i = 0; i < PEAK_ROUNDS; i++)
 #pragma unroll
-        for (int k = 0; k < PEAK_CHAINS; k++)
-            KIND::add(sum[k], x, x, k % 2);
+        for (int k = 0; k < PEAK_CHAINS / 2; k++)
+            KIND::add(sum[k], x, x);
     float all = 0;
-    for (int k = 0; k < PEAK_CHAINS; k++)
-        all += sum[k][0] + sum[k][1] + sum[k][2] + sum[k][3];
+    for (int k = 0; k < PEAK_CHAINS * 4; k++)
+        all += sum[k / 8][k / 4 % 2][k % 4];
     if (all == -1)
         *out = all;
 }

@@ -32,12 +32,6 @@ static __device__ struct layer my_layer(const struct call *c)
     return l;
 }
 
-/* Where sums of a stretch go: [seat][split][size] */
-static __device__ float *stretch_place(const struct call *c, size_t size, uint32_t split)
-{
-    return (float *)c->partial + (blockIdx.z * (size_t)c->splits + split) * size;
-}
-
 /* Convolutions' weights, [o][i][tap], with outputs or inputs as rows; what is left counts within taps. */
 static __device__ __forceinline__ table<false> by_output(const struct call &c, const float *weight)
 {
@@ -67,6 +61,21 @@ static __device__ __forceinline__ void conv_back_input(const struct call &c)
     multiply<KIND, COLUMNS>(
         windows_above(c, l.dy), by_input(c, l.weight), c.batch * c.in.h * c.in.w, c.in.c, c.out.c * l.taps, 1,
         [&](uint32_t pixel, uint32_t i, float sum) { put(l.dx, pixel * (size_t)c.in.c + i, sum); });
+}
+
+/* The same where windows go by two: by quarters of the input, each beside the two by two output pixels it
+ * has to do with. */
+template <class KIND, int COLUMNS>
+static __device__ __forceinline__ void conv_back_quarters(const struct call &c)
+{
+    struct layer l = my_layer(&c);
+    uint32_t in = c.in.c;
+    multiply<KIND, COLUMNS>(windows(l.dy, c.out, 2), quarters(c, l.weight), c.batch * c.out.h * c.out.w,
+                            4 * in, 4 * c.out.c, 1, [&](uint32_t m, uint32_t n, float sum) {
+                                size_t line = m / c.out.w * 2 + n / in / 2; /* of all pictures */
+                                uint32_t x = m % c.out.w * 2 + n / in % 2;
+                                put(l.dx, (line * c.in.w + x) * in + n % in, sum);
+                            });
 }
 
 /* Element ((tap, i), o) of one stretch's sums goes where the gradient row wants it. */
@@ -140,16 +149,17 @@ static __device__ __forceinline__ void linear_back_weight(const struct call &c)
     KERNEL(name, bf16, 16)                                                                                   \
     KERNEL(name, bf16, 32)                                                                                   \
     KERNEL(name, bf16, 64)
-#define LINEAR(name)                                                                                         \
+#define WIDE(name)                                                                                           \
     KERNEL(name, fp32, 64)                                                                                   \
     KERNEL(name, bf16, 64)
 
 CONV(conv_forward)
 CONV(conv_back_input)
 CONV(conv_back_weight)
-LINEAR(linear_forward)
-LINEAR(linear_back_input)
-LINEAR(linear_back_weight)
+WIDE(conv_back_quarters)
+WIDE(linear_forward)
+WIDE(linear_back_input)
+WIDE(linear_back_weight)
 
 extern "C" __global__ void add_outputs(struct call c)
 {

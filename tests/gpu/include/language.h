@@ -61,6 +61,10 @@ static inline unsigned atomicInc(unsigned *at, unsigned last)
 
 void __syncthreads();
 
+/* `from` may be NULL: zeros. */
+void gpu_start_copy(char *to, const void *from, int n_bytes);
+void gpu_wait_for_copies();
+
 /* Words that all lanes of a warp put together, and what `answer` makes of them for each. */
 enum { GPU_LANES = 32, GPU_WORDS = 12 };
 struct gpu_words {

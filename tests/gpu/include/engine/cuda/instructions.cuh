@@ -13,6 +13,16 @@ static inline const char *shared_from(unsigned at)
     return gpu_shared_memory + (int)at;
 }
 
+template <int BYTES> static inline void start_copy(unsigned to, const void *from, bool real)
+{
+    gpu_start_copy((char *)shared_from(to), real ? from : nullptr, BYTES);
+}
+
+static inline void wait_for_copies(void)
+{
+    gpu_wait_for_copies();
+}
+
 static inline void load_matrices(unsigned *r, unsigned at)
 {
     const unsigned *mine = gpu_together(&at, 1, [](const gpu_words &all, gpu_words &out) {
