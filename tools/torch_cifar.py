@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""The study's single model on CIFAR by PyTorch, at full length: a judge between veche's numbers and the published ones.
+"""The study's training on CIFAR by PyTorch, at full length: a judge between veche's numbers and the published ones.
 
     tools/torch_cifar.py --data FOLDER --set cifar-100 --batch 128 --seed 1 [--precision bf16]
+    tools/torch_cifar.py --data FOLDER --set cifar-10 --agents 4 --batch 32 --seed 1
 
-ResNet-20, SGD (0.1, momentum 0.9, decay 1e-4), five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs;
-flips and crops on black; the last batch of an epoch is short. FOLDER holds the binary files of the set. On a GPU the pictures
-stay there and a step is captured as one CUDA graph. Prints the training loss and the accuracy on the test pictures every few epochs, and at last
-one line of JSON with the last and the best.
+A single model, or agents on a cycle or a torus: each learns from its own share of the pictures, and after every step takes the mean of itself
+and its neighbours (on a cycle a third each, on a torus 1/9 and four times 2/9); momentum and batchnorm's statistics are its own. ResNet-20, SGD (0.1, momentum 0.9, decay 1e-4),
+five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs; flips and crops on black; the last batch of an epoch is
+short. FOLDER holds the binary files of the set. On a GPU the pictures stay there and a round of all agents is captured as one CUDA
+graph. Prints the training loss and the agents' mean accuracy on the test pictures every few epochs, and at last one line of JSON with
+the last and the best of each.
 """
 
 import argparse
+import copy
 import json
+import math
 import os
 import sys
 import time
@@ -34,7 +39,9 @@ def read_arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--data", required=True, help="folder with the set's binary files")
     p.add_argument("--set", choices=SETS, default="cifar-10")
-    p.add_argument("--batch", type=int, default=128)
+    p.add_argument("--agents", type=int, default=1, help="if there are several, on the graph")
+    p.add_argument("--graph", choices=("cycle", "torus"), default="cycle", help="a torus is a square")
+    p.add_argument("--batch", type=int, default=128, help="of an agent")
     p.add_argument("--epochs", type=int, default=164)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
@@ -50,6 +57,44 @@ def read_set(args, files, skip, device):
     return torch.from_numpy(records[:, skip:].reshape(-1, 3, 32, 32).copy()).to(device), labels
 
 
+class Agent:
+    """One model with its momentum; its parameters are one line of the matrix of all agents'."""
+
+    def __init__(self, network, line, batch, device):
+        self.network = network.to(device).to(memory_format=torch.channels_last).train()
+        self.params = list(self.network.parameters())
+        self.line, self.pace = line, torch.zeros_like(line)
+        self.loss = torch.zeros((), device=device)  # the sum over an epoch's samples
+        self.choice = (torch.zeros(batch, dtype=torch.int64, device=device),
+                       torch.zeros(batch, 2, dtype=torch.int64, device=device),
+                       torch.zeros(batch, dtype=torch.bool, device=device))  # pictures, corners of crops, flips
+        first = 0
+        for p in self.params:
+            part = line[first:first + p.numel()]
+            part.copy_(in_order(p.detach()))
+            p.data = (part.view(p.shape[0], p.shape[2], p.shape[3], p.shape[1]).permute(0, 3, 1, 2) if p.dim() == 4
+                      else part.view(p.shape))
+            first += p.numel()
+
+
+def in_order(x):
+    """As numbers lie in a line: channels last."""
+    return (x.permute(0, 2, 3, 1) if x.dim() == 4 else x).reshape(-1)
+
+
+def weights_of(graph, n):
+    """Of the mean each agent takes of itself and its neighbours."""
+    w, side = torch.zeros(n, n), math.isqrt(n)
+    for i in range(n):
+        y, x = divmod(i, side)
+        near = ([(i - 1) % n, (i + 1) % n] if graph == "cycle" else
+                [y * side + (x + d) % side for d in (-1, 1)] + [(y + d) % side * side + x for d in (-1, 1)])
+        for j in near:
+            w[i, j] += 1 / 3 if graph == "cycle" else 2 / 9
+        w[i, i] += 1 - w[i].sum()
+    return w
+
+
 class Training:
     def __init__(self, args):
         about = SETS[args.set]
@@ -62,19 +107,18 @@ class Training:
         self.pixels = functional.pad(self.pixels, (4, 4, 4, 4))  # black
         self.mean = torch.tensor(about["mean"], device=self.device).view(3, 1, 1)
         self.deviation = torch.tensor(about["deviation"], device=self.device).view(3, 1, 1)
-        torch.manual_seed(args.seed)
-        network = torch_models.kaiming(torch_models.ResNet(3, about["classes"]))
-        self.network = network.to(self.device).to(memory_format=torch.channels_last)
-        self.params = [p for p in self.network.parameters()]
-        self.pace = [torch.zeros_like(p) for p in self.params]
         self.lr = torch.zeros((), device=self.device)
-        self.loss = torch.zeros((), device=self.device)  # the sum over an epoch's samples
-        self.picks, self.at, self.flips = self.empty_choice(args.batch)
+        self.make_agents(about["classes"])
 
-    def empty_choice(self, n):
-        return (torch.zeros(n, dtype=torch.int64, device=self.device),
-                torch.zeros(n, 2, dtype=torch.int64, device=self.device),
-                torch.zeros(n, dtype=torch.bool, device=self.device))
+    def make_agents(self, classes):
+        n = self.args.agents
+        torch.manual_seed(self.args.seed)
+        first = torch_models.kaiming(torch_models.ResNet(3, classes))
+        self.lines = torch.zeros(n, sum(p.numel() for p in first.parameters()), device=self.device)
+        self.weights = weights_of(self.args.graph, n).to(self.device)
+        self.agents = [Agent(copy.deepcopy(first), self.lines[i], self.args.batch, self.device) for i in range(n)]
+        each = len(self.labels) // n
+        self.shares = torch.randperm(len(self.labels), device=self.device)[: each * n].view(n, each)
 
     def normal(self, pixels):
         x = pixels.float().div_(255).sub_(self.mean).div_(self.deviation)
@@ -90,34 +134,41 @@ class Training:
     def autocast(self):
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.args.precision == "bf16")
 
-    def learn(self, picks, at, flips):
+    def learn(self, agent, choice):
         """One step; momentum and decay as torch.optim.SGD has them, the rate a number on the device."""
         with self.autocast():
-            loss = functional.cross_entropy(self.network(self.pictures(picks, at, flips)), self.labels[picks])
-        grads = torch.autograd.grad(loss, self.params)
+            loss = functional.cross_entropy(agent.network(self.pictures(*choice)), self.labels[choice[0]])
+        grads = torch.cat([in_order(g) for g in torch.autograd.grad(loss, agent.params)])
         with torch.no_grad():
-            self.loss.add_(loss.detach().float(), alpha=len(picks))
-            for p, g, v in zip(self.params, grads, self.pace):
-                v.mul_(0.9).add_(g).add_(p, alpha=1e-4)
-                p.sub_(v * self.lr)
+            agent.loss.add_(loss.detach().float(), alpha=len(choice[0]))
+            agent.pace.mul_(0.9).add_(grads).add_(agent.line, alpha=1e-4)
+            agent.line.sub_(agent.pace * self.lr)
+
+    def round(self, choices):
+        for agent, choice in zip(self.agents, choices):
+            self.learn(agent, choice)
+        if len(self.agents) > 1:
+            with torch.no_grad():
+                self.lines.copy_((self.weights[:, :, None] * self.lines).sum(1))
 
     def capture(self):
-        """The step on self.picks as a CUDA graph; what the steps to warm up changed is put back."""
-        kept = {k: v.clone() for k, v in self.network.state_dict().items()}
+        """A round on the agents' own choices as a CUDA graph; what the rounds to warm up changed is put back."""
+        kept = [{k: v.clone() for k, v in a.network.state_dict().items()} for a in self.agents]
+        choices = [a.choice for a in self.agents]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
-                self.learn(self.picks, self.at, self.flips)
+                self.round(choices)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.learn(self.picks, self.at, self.flips)
+            self.round(choices)
         with torch.no_grad():
-            for k, v in self.network.state_dict().items():
-                v.copy_(kept[k])
-            for v in self.pace:
-                v.zero_()
+            for a, before in zip(self.agents, kept):
+                for k, v in a.network.state_dict().items():
+                    v.copy_(before[k])
+                a.pace.zero_()
         return graph.replay
 
     def rate_at(self, epoch):
@@ -125,48 +176,54 @@ class Training:
         return base * min(1, epoch / 5)
 
     def one_epoch(self, epoch, replay):
-        n, batch = len(self.labels), self.args.batch
-        order = torch.randperm(n, device=self.device)
-        at = torch.randint(0, 9, (n, 2), device=self.device)
-        flips = torch.rand(n, device=self.device) < 0.5
-        self.loss.zero_()
+        agents, n = self.shares.shape
+        batch = self.args.batch
+        order = torch.stack([share[torch.randperm(n, device=self.device)] for share in self.shares])
+        at = torch.randint(0, 9, (agents, n, 2), device=self.device)
+        flips = torch.rand(agents, n, device=self.device) < 0.5
+        for a in self.agents:
+            a.loss.zero_()
         for k, first in enumerate(range(0, n, batch)):
             some = slice(first, first + batch)
+            choices = [(order[i, some], at[i, some], flips[i, some]) for i in range(agents)]
             self.lr.fill_(self.rate_at(epoch + k * batch / n))
             if replay and first + batch <= n:
-                self.picks.copy_(order[some])
-                self.at.copy_(at[some])
-                self.flips.copy_(flips[some])
+                for a, choice in zip(self.agents, choices):
+                    for to, what in zip(a.choice, choice):
+                        to.copy_(what)
                 replay()
             else:
-                self.learn(order[some], at[some], flips[some])
+                self.round(choices)
 
-    def accuracy(self):
-        self.network.eval()
+    def loss(self):
+        return sum(float(a.loss) for a in self.agents) / self.shares.numel()
+
+    def accuracy(self, agent):
+        agent.network.eval()
         hits = 0
         with torch.no_grad(), self.autocast():
             for first in range(0, len(self.test[1]), 1000):
-                said = self.network(self.normal(self.test[0][first:first + 1000])).argmax(1)
+                said = agent.network(self.normal(self.test[0][first:first + 1000])).argmax(1)
                 hits += int((said == self.test[1][first:first + 1000]).sum())
-        self.network.train()
+        agent.network.train()
         return 100 * hits / len(self.test[1])
 
 
 def main():
     args = read_arguments()
     t = Training(args)
-    t.network.train()
     replay = t.capture() if t.device.type == "cuda" else None
-    began, best, last = time.monotonic(), 0, 0
+    began, best, last = time.monotonic(), [0] * args.agents, [0] * args.agents
     for epoch in range(args.epochs):
         t.one_epoch(epoch, replay)
         if (epoch + 1) % args.look_every == 0 or epoch + 1 == args.epochs:
-            last = t.accuracy()
-            best = max(best, last)
-            print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} train loss {float(t.loss) / len(t.labels):.4f} "
-                  f"accuracy {last:.2f} ({time.monotonic() - began:.0f} s)", flush=True)
-    print(json.dumps(dict(set=args.set, batch=args.batch, seed=args.seed, precision=args.precision, epochs=args.epochs,
-                          last=last, best=best, seconds=round(time.monotonic() - began, 1), torch=torch.__version__)))
+            last = [t.accuracy(a) for a in t.agents]
+            best = [max(b, a) for b, a in zip(best, last)]
+            print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} train loss {t.loss():.4f} "
+                  f"accuracy {numpy.mean(last):.2f} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(json.dumps(dict(set=args.set, agents=args.agents, batch=args.batch, seed=args.seed, precision=args.precision,
+                          epochs=args.epochs, mean=numpy.mean(last), best_mean=numpy.mean(best), last=last, best=best,
+                          seconds=round(time.monotonic() - began, 1), torch=torch.__version__)))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,10 @@ foreach(subject choosing resume)
   set_tests_properties(gpu.${subject} PROPERTIES TIMEOUT ${MOST_SECONDS} ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
 endforeach()
 
+# For a real GPU only.
+add_test(NAME gpu.sanitize COMMAND bash tests/gpu/sanitize.sh ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(gpu.sanitize PROPERTIES TIMEOUT 1500 SKIP_RETURN_CODE 77 LABELS "gpu;long")
+
 # One test for every pattern of names, forward or backward (see threads.cpp); what takes minutes is labelled so, and left to
 # `make test-gpu`.
 function(gpu_tests subject order label)

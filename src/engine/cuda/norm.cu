@@ -68,12 +68,6 @@ struct pair {
     double a, b;
 };
 
-static __device__ __forceinline__ void add_pair(struct pair *sum, struct pair p)
-{
-    sum->a += p.a;
-    sum->b += p.b;
-}
-
 /* Where the sums of one stretch go: [seat][split][2][c] */
 static __device__ double *place_of(const struct call *c, uint32_t split)
 {
@@ -95,18 +89,14 @@ template <int N, class ADD> static __device__ void sum_stretch(const struct call
     for (int j = 0; j < N; j++)
         shared[threadIdx.x][j] = sums[j];
     __syncthreads();
-    /* Every so many lines by a thread, then what these have. */
-    uint32_t k = threadIdx.x % n, some = THREADS / n;
-    struct pair sum = {0, 0};
-    for (uint32_t i = threadIdx.x / n; i < lines && threadIdx.x < some * n; i += some)
-        add_pair(&sum, shared[i * groups + k / N][k % N]);
-    __syncthreads();
-    shared[threadIdx.x][0] = sum;
-    __syncthreads();
     if (threadIdx.x >= n)
         return;
-    for (uint32_t i = 1; i < some; i++)
-        add_pair(&sum, shared[i * n + k][0]);
+    struct pair sum = {0, 0};
+    for (uint32_t i = 0; i < lines; i++) {
+        struct pair p = shared[i * groups + threadIdx.x / N][threadIdx.x % N];
+        sum.a += p.a;
+        sum.b += p.b;
+    }
     double *out = place_of(c, blockIdx.y) + first + threadIdx.x;
     out[0] = sum.a;
     out[c->in.c] = sum.b;
@@ -126,8 +116,10 @@ static __device__ struct pair sum_of_stretches(const struct call *c, uint32_t ch
         }
     shared[line][lane] = sum;
     __syncthreads();
-    for (uint32_t i = 1; i < THREADS / LANES; i++)
-        add_pair(&sum, shared[i][lane]);
+    for (uint32_t i = 1; i < THREADS / LANES; i++) {
+        sum.a += shared[i][lane].a;
+        sum.b += shared[i][lane].b;
+    }
     return sum;
 }
 

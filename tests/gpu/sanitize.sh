@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# A round and an exam of each network under compute-sanitizer, as small as their kernels allow: accesses to memory (memcheck), of
+# shared memory between barriers (racecheck), barriers themselves (synccheck). Skipped where there is no GPU.
+source "$(dirname "$0")/../support/check.sh" "$1"
+cd "$work"
+
+why=$("$veche" list engines | grep -A 1 '^  cuda' | sed -n 's/^ *\(.*cannot be used\|not in this build\)/\1/p')
+command -v compute-sanitizer >/dev/null || why=${why:-there is no compute-sanitizer}
+if [[ -n $why ]]; then
+    echo "SKIPPED: $why"
+    exit 77
+fi
+
+cat >exp.yaml <<'Y'
+name: exp
+data:  { set: { kind: images, channels: 3, size: 32, samples: 4, test_samples: 2 }, batch: 2 }
+model: resnet20
+optim: { kind: sgd, lr: 0.01, momentum: 0.9 }
+engine: cuda
+agents: 2
+topology: complete:2
+strategy: consensus
+train: { epochs: 1, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
+Y
+any='[ { conv: { out: 6, kernel: 5, stride: 2 } }, { batchnorm: {} }, { relu: {} }, { avgpool: { kernel: 2 } }, { linear: { out: 70 } }, { tanh: {} }, { linear: { out: 10 } } ]'
+
+under() { # under TOOL WHAT [OVERRIDES...]
+    local tool=$1 what=$2
+    shift 2
+    try timeout 300 compute-sanitizer --tool "$tool" --error-exitcode 9 "$veche" run exp.yaml -d "runs-$passed" "$@"
+    [[ $code -eq 0 ]] && report yes "$tool: $what" || report no "$tool: $what"
+}
+
+for tool in memcheck racecheck synccheck; do
+    for precision in fp32 bf16; do
+        under $tool "resnet20 in $precision" engine.precision=$precision
+        under $tool "fashion-cnn in $precision" engine.precision=$precision model=fashion-cnn data.set.channels=1 data.set.size=28
+        under $tool "other layers in $precision" engine.precision=$precision model="$any"
+    done
+done
+done_checking
