@@ -193,7 +193,7 @@ others() {
     holds "$kind: as many agents as there are ranks" test "$(json agents <<<"$out")" -eq 2
     holds "$kind: to its end" test "$(json epochs <<<"$out")" = 10.0
     holds "$kind: and has learnt" python3 -c "import sys; sys.exit(not $(json accuracy.mean <<<"$out") > 70)"
-    interfere admm TERM 0 strategy=admm
+    interfere admm TERM 0 strategy=admm network.latency_ms=20 # it talks but every tenth round
     faults "$kind: admm does not" 'was saved by 2 agents, and the strategy .admm. keeps something of its own for each of them' \
         launch 2 resume runs/admm
 }
