@@ -1,7 +1,7 @@
 /* patch.h - what the host and the kernels of patch.cu and patch_weight.cu agree on; read by C and by CUDA.
  *
- * They are 3x3 convolutions with stride 1 and a rim of one, of any size, which work on patches of pictures:
- * so many lines of so many pixels, and the rim around them. */
+ * Those are 3x3 convolutions with stride 1 and a rim of one, of pictures of any size, which they cut into
+ * patches: so many lines of so many pixels, and the rim around them. */
 #ifndef VECHE_ENGINE_CUDA_PATCH_H
 #define VECHE_ENGINE_CUDA_PATCH_H
 
