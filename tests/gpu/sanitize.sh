@@ -4,7 +4,7 @@
 source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$work"
 
-why=$("$veche" list engines | grep -A 1 '^  cuda' | sed -n 's/^ *\(.*cannot be used\|not in this build\)/\1/p')
+why=$(why_no_gpu)
 command -v compute-sanitizer >/dev/null || why=${why:-there is no compute-sanitizer}
 if [[ -n $why ]]; then
     echo "SKIPPED: $why"

@@ -119,6 +119,10 @@ void live()
 {
     for (;;) {
         (*work)();
+        if (!fibers[current].copies.empty()) {
+            std::fprintf(stderr, "copies that nobody waits for\n");
+            std::abort();
+        }
         fibers[current].now = DONE;
         n_live--;
         n_idle = 0;

@@ -7,7 +7,7 @@ kind=$(head -n 1 "$build/mpi.list" | cut -d ' ' -f 1)
 cd "$work"
 
 model=resnet20
-why=$("$veche" list engines | grep -A 1 '^  cuda' | sed -n 's/^ *\(.*cannot be used\|not in this build\)/\1/p')
+why=$(why_no_gpu)
 if [[ -n $why && -x $build/tests/gpu/veche ]]; then
     veche=$build/tests/gpu/veche model='[ { conv: { out: 8, kernel: 3, pad: 1 } }, { batchnorm: {} }, { relu: {} }, { linear: { out: 10 } } ]' why=
     export LD_LIBRARY_PATH=$build/tests/gpu

@@ -5,6 +5,7 @@
 #   misused WHAT COMMAND...             exit code 2
 #   holds WHAT TEST...                  any command that must succeed, silently
 #   wait_for_checkpoint FOLDER          until the run `exp` in it has written two checkpoints, or 60 seconds
+#   why_no_gpu                          in a sentence; nothing where there is one that $veche can use
 #   done_checking                       prints the count; the exit code of the script
 #
 # Each leaves the command's output in $out and its stderr in $err.
@@ -78,6 +79,10 @@ wait_for_checkpoint() { # wait_for_checkpoint FOLDER: until the run exp in it ha
         sleep 0.01
     done
     return 1
+}
+
+why_no_gpu() {
+    "$veche" list engines | grep -A 1 '^  cuda' | sed -n 's/^ *\(.*cannot be used\|not in this build\)/\1/p'
 }
 
 done_checking() {

@@ -13,6 +13,10 @@
 enum { CUDA_CHANNELS = 16 }; /* of samples; as data.h has it */
 enum { TILE = 4096 };        /* sums of a block in multiply.cuh and patch.cu */
 
+/* In shared memory a factor's tile lies as [row][k], or as [k][row] where rows lead. A piece of k has 64 bytes
+ * in either kind of numbers; rows are padded so that loads meet no bank twice. */
+enum { PIECE_BYTES = 64, ROW_BYTES = PIECE_BYTES + 16, LEAD_PAD = 8 };
+
 struct seat {
     float *params, *grads, *stats; /* the replica's rows */
     uint64_t seed;                 /* dropout */

@@ -103,7 +103,7 @@ static size_t patch_width(size_t channels)
 /* The numbers of prepared weights: [piece][tap][output][a piece of inputs]. */
 static size_t n_prepared(size_t n_in, size_t n_out, bool bf16)
 {
-    size_t deep = PATCH_PIECE_BYTES / (bf16 ? 2 : 4);
+    size_t deep = PIECE_BYTES / (bf16 ? 2 : 4);
     return pieces(n_in, deep) * deep * PATCH_TAPS * n_out;
 }
 

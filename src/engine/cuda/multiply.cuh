@@ -24,10 +24,7 @@
 
 enum { TILE_THREADS = 256, WARP_ROWS = 32, WARP_COLUMNS = 16 };
 
-/* In shared memory a factor's tile lies as [row][k], or as [k][row] where rows lead. A piece of k has 64
- * bytes in either kind of numbers, a step of the tensor cores 32; rows are padded so that loads meet no bank
- * twice. */
-enum { PIECE_BYTES = 64, STEP_BYTES = 32, ROW_BYTES = PIECE_BYTES + 16, LEAD_PAD = 8 };
+enum { STEP_BYTES = 32 }; /* of a piece of k, for the tensor cores at a time */
 
 /* ---- kinds of numbers ---- */
 

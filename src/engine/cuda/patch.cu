@@ -6,8 +6,8 @@
  * the tensor cores' loads name every row by itself, so a tap is nothing but another first pixel, and each
  * number is fetched once for all nine. Beside it lie the weights of the piece, which a kernel before this one
  * has brought into their order. Four warps of 64 x 16 sums, or 32 x 32 where there are the channels for it.
- * Channels made are multiples of four, those read too in bf16, and tensors are of the kind of numbers that are
- * multiplied.
+ * Channels made are multiples of four, those read too in bf16, and tensors are of the kind of numbers that
+ * are multiplied.
  */
 #include "engine/cuda/patch.cuh"
 
@@ -80,7 +80,6 @@ static __device__ __forceinline__ void convolve(const struct call &c)
     const int WIDTH = PATCH_WIDTH(COLUMNS), ACROSS = WIDTH + 2 * PATCH_RIM;
     const int HIGH = COLUMNS == 16 ? 4 : 2, WIDE = COLUMNS == 16 ? 1 : 2; /* a warp, in sixteens */
     const int warps_across = COLUMNS / (16 * WIDE);
-    static_assert(PIECE_BYTES == PATCH_PIECE_BYTES && ROW_BYTES == PATCH_ROW_BYTES, "");
     static_assert(PATCH_THREADS / 32 * HIGH * WIDE * 256 == TILE, "");
     char *xs = patch_memory, *ws = xs + PATCH_PIXELS(WIDTH) * ROW_BYTES;
     struct work k = my_work<KIND, BACK>(c);

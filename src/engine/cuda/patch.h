@@ -14,17 +14,16 @@ enum { PATCH_SIDE = 3, PATCH_TAPS = 9, PATCH_RIM = 1, PATCH_LINES = 8 };
 
 /* patch.cu: a block makes a tile of so many channels; rows of shared memory are pixels, and taps of an
  * output. */
-enum { PATCH_THREADS = 128, PATCH_PIECE_BYTES = 64, PATCH_ROW_BYTES = PATCH_PIECE_BYTES + 16 };
-#define PATCH_WIDTH(columns) (TILE / (columns) / PATCH_LINES)
-#define PATCH_SHARED(columns)                                                                                \
-    ((PATCH_PIXELS(PATCH_WIDTH(columns)) + PATCH_TAPS * (columns)) * PATCH_ROW_BYTES)
+enum { PATCH_THREADS = 128 };
+#define PATCH_WIDTH(columns)  (TILE / (columns) / PATCH_LINES)
+#define PATCH_SHARED(columns) ((PATCH_PIXELS(PATCH_WIDTH(columns)) + PATCH_TAPS * (columns)) * ROW_BYTES)
 
 /* patch_weight.cu: a block keeps the gradients between so many channels of the input and as many of the
  * output, each warp nine taps of 16 x 16. Shared memory is two patches of both tensors in turn, and at last
  * the warps' sums. */
 enum { PATCH_WEIGHT_WARPS = 8, PATCH_WEIGHT_SUMS = 265 /* of a tap: 256, and their padding */ };
 #define PATCH_WEIGHT_WIDTH(channels) (256 / (channels))
-#define PATCH_WEIGHT_PITCH(channels) ((channels) + 8)
+#define PATCH_WEIGHT_PITCH(channels) ((channels) + LEAD_PAD)
 #define PATCH_WEIGHT_BUFFER(channels)                                                                        \
     ((PATCH_PIXELS(PATCH_WEIGHT_WIDTH(channels)) + PATCH_LINES * PATCH_WEIGHT_WIDTH(channels)) *             \
      PATCH_WEIGHT_PITCH(channels))
