@@ -9,7 +9,7 @@ and its neighbours (on a cycle a third each, on a torus 1/9 and four times 2/9);
 five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs; flips and crops on black; the last batch of an epoch is
 short. FOLDER holds the binary files of the set. On a GPU the pictures stay there and a round of all agents is captured as one CUDA
 graph. Prints the training loss and the agents' mean accuracy on the test pictures every few epochs, and at last one line of JSON with
-the last and the best of each.
+the last and the best of each. With --keep FILE a run that was stopped goes on, when started again, from where it last looked.
 """
 
 import argparse
@@ -46,6 +46,7 @@ def read_arguments():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     p.add_argument("--look-every", type=int, default=4, help="epochs")
+    p.add_argument("--keep", metavar="FILE", help="where the run is written at every look, and read when it starts")
     p.add_argument("--samples", type=int, help="only so many of the training pictures: to see that it works")
     return p.parse_args()
 
@@ -64,6 +65,7 @@ class Agent:
         self.network = network.to(device).to(memory_format=torch.channels_last).train()
         self.params = list(self.network.parameters())
         self.line, self.pace = line, torch.zeros_like(line)
+        self.stream = torch.cuda.Stream() if device.type == "cuda" else None
         self.loss = torch.zeros((), device=device)  # the sum over an epoch's samples
         self.choice = (torch.zeros(batch, dtype=torch.int64, device=device),
                        torch.zeros(batch, 2, dtype=torch.int64, device=device),
@@ -114,7 +116,8 @@ class Training:
         n = self.args.agents
         torch.manual_seed(self.args.seed)
         first = torch_models.kaiming(torch_models.ResNet(3, classes))
-        self.lines = torch.zeros(n, sum(p.numel() for p in first.parameters()), device=self.device)
+        count = sum(p.numel() for p in first.parameters())
+        self.lines = torch.zeros(n, -(-count // 64) * 64, device=self.device)[:, :count]  # each begins where cuDNN may read it
         self.weights = weights_of(self.args.graph, n).to(self.device)
         self.agents = [Agent(copy.deepcopy(first), self.lines[i], self.args.batch, self.device) for i in range(n)]
         each = len(self.labels) // n
@@ -144,12 +147,25 @@ class Training:
             agent.pace.mul_(0.9).add_(grads).add_(agent.line, alpha=1e-4)
             agent.line.sub_(agent.pace * self.lr)
 
-    def round(self, choices):
+    def learn_all(self, choices):
+        """On a GPU each of several agents has a stream of its own."""
+        if len(self.agents) == 1 or self.device.type != "cuda":
+            for agent, choice in zip(self.agents, choices):
+                self.learn(agent, choice)
+            return
+        here = torch.cuda.current_stream()
         for agent, choice in zip(self.agents, choices):
-            self.learn(agent, choice)
+            agent.stream.wait_stream(here)
+            with torch.cuda.stream(agent.stream):
+                self.learn(agent, choice)
+        for agent in self.agents:
+            here.wait_stream(agent.stream)
+
+    def round(self, choices):
+        self.learn_all(choices)
         if len(self.agents) > 1:
             with torch.no_grad():
-                self.lines.copy_((self.weights[:, :, None] * self.lines).sum(1))
+                self.lines.copy_(self.weights @ self.lines)
 
     def capture(self):
         """A round on the agents' own choices as a CUDA graph; what the rounds to warm up changed is put back."""
@@ -195,6 +211,32 @@ class Training:
             else:
                 self.round(choices)
 
+    def keep(self, **more):
+        path = self.args.keep
+        random = [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if self.device.type == "cuda" else [])
+        agents = [dict(state=a.network.state_dict(), pace=a.pace) for a in self.agents]
+        torch.save(dict(more, agents=agents, shares=self.shares, random=random, settings=self.settings()), path + ".new")
+        os.replace(path + ".new", path)
+
+    def go_on(self):
+        """From where the run was left, if it was: what keep was told besides the run itself."""
+        if not self.args.keep or not os.path.exists(self.args.keep):
+            return {}
+        kept = torch.load(self.args.keep, map_location=self.device)
+        if kept["settings"] != self.settings():
+            sys.exit(f"{self.args.keep}: a run with other settings: {kept['settings']}")
+        for a, b in zip(self.agents, kept["agents"]):
+            a.network.load_state_dict(b["state"])
+            a.pace.copy_(b["pace"])
+        self.shares = kept["shares"]
+        torch.set_rng_state(kept["random"][0].cpu())
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(kept["random"][1].cpu())
+        return kept
+
+    def settings(self):
+        return {k: v for k, v in vars(self.args).items() if k not in ("data", "keep", "look_every")}
+
     def loss(self):
         return sum(float(a.loss) for a in self.agents) / self.shares.numel()
 
@@ -213,14 +255,19 @@ def main():
     args = read_arguments()
     t = Training(args)
     replay = t.capture() if t.device.type == "cuda" else None
-    began, best, last = time.monotonic(), [0] * args.agents, [0] * args.agents
-    for epoch in range(args.epochs):
+    kept = t.go_on()
+    last, best = kept.get("last", [0] * args.agents), kept.get("best", [0] * args.agents)
+    began = time.monotonic() - kept.get("seconds", 0)
+    for epoch in range(kept.get("epoch", 0), args.epochs):
         t.one_epoch(epoch, replay)
         if (epoch + 1) % args.look_every == 0 or epoch + 1 == args.epochs:
             last = [t.accuracy(a) for a in t.agents]
             best = [max(b, a) for b, a in zip(best, last)]
+            seconds = time.monotonic() - began
             print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} train loss {t.loss():.4f} "
-                  f"accuracy {numpy.mean(last):.2f} ({time.monotonic() - began:.0f} s)", flush=True)
+                  f"accuracy {numpy.mean(last):.2f} ({seconds:.0f} s)", flush=True)
+            if args.keep:
+                t.keep(epoch=epoch + 1, last=last, best=best, seconds=seconds)
     print(json.dumps(dict(set=args.set, agents=args.agents, batch=args.batch, seed=args.seed, precision=args.precision,
                           epochs=args.epochs, mean=numpy.mean(last), best_mean=numpy.mean(best), last=last, best=best,
                           seconds=round(time.monotonic() - began, 1), torch=torch.__version__)))
