@@ -164,6 +164,69 @@ static void mean_gradients_of_many_lessons_agree(void **state)
     graph_free(g);
 }
 
+/* One lesson in which every picture of q's comes so many times. */
+static struct answer learn_repeated(struct question q, enum precision precision, size_t times)
+{
+    struct pick *once = zeros(q.batch, sizeof *once), *picks = zeros(times * q.batch, sizeof *picks);
+    struct lesson *lessons = make_lessons(&q, 0, once);
+    for (size_t i = 0; i < times * q.batch; i++)
+        picks[i] = once[i % q.batch];
+    lessons->picks = picks;
+    q.batch *= times;
+    q.precision = precision;
+    struct answer a = answer_new(&q);
+    struct engine *e = open_engine(&engine_cuda, &q);
+    write_rows(e, &q, 0);
+    must(e->ops->learn(e, lessons, 1));
+    a.loss[0] = lessons->loss;
+    must(e->ops->read(e, ROW_GRADS, 0, a.grads));
+    engine_close(e);
+    free(lessons);
+    free(picks);
+    free(once);
+    return a;
+}
+
+/* A batch in which every picture comes k times has the same means as those pictures once, and so the same
+ * loss and gradient (not the same statistics: running variances are of n - 1): lessons too large for `ref`
+ * are judged by small ones, which `ref` judged. */
+static void check_repeated(const char *model, struct shape input, size_t batch, size_t times)
+{
+    struct graph *g = model_build(model, input, 10);
+    struct dataset *d = random_dataset(1, input, 10, 60, 1);
+    struct question q = {g, d, batch, 1, PRECISION_FP32, 5, false, false};
+    struct answer small = learn_repeated(q, PRECISION_FP32, 1),
+                  large = learn_repeated(q, PRECISION_FP32, times),
+                  small_bf16 = learn_repeated(q, PRECISION_BF16, 1),
+                  large_bf16 = learn_repeated(q, PRECISION_BF16, times);
+    char what[96];
+    snprintf(what, sizeof what, "%s, %zu x %zu pictures, fp32", model, times, batch);
+    check_answer(&q, &large, &small, what, 1e-4, 1e-4);
+    snprintf(what, sizeof what, "%s, %zu x %zu pictures, bf16", model, times, batch);
+    check_answer(&q, &large_bf16, &small_bf16, what, 2e-2, 1);
+    assert_true(distance(&q, &large_bf16, &small, 0).grads <
+                1.5 * distance(&q, &small_bf16, &small, 0).grads);
+    struct answer *all[] = {&small, &large, &small_bf16, &large_bf16};
+    for (int i = 0; i < 4; i++)
+        answer_release(all[i]);
+    random_dataset_free(d);
+    graph_free(g);
+}
+
+static void a_few_repeated_pictures_teach_the_same(void **state)
+{
+    (void)state;
+    check_repeated("resnet20", (struct shape){3, 16, 16}, 4, 3);
+}
+
+static void many_repeated_pictures_teach_the_same(void **state)
+{
+    (void)state;
+    static const size_t times[] = {4, 7, 36}; /* 128, 224 and 1152 pictures */
+    for (size_t i = 0; i < 3; i++)
+        check_repeated("resnet20", (struct shape){3, 32, 32}, 32, times[i]);
+}
+
 static bool same_answer(const struct question *q, const struct answer *a, const struct answer *b, size_t from,
                         size_t to)
 {
@@ -232,6 +295,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(residual_blocks_agree_in_every_shape),
         cmocka_unit_test(the_named_networks_of_3x3_convolutions_agree),
         cmocka_unit_test(mean_gradients_of_many_lessons_agree),
+        cmocka_unit_test(a_few_repeated_pictures_teach_the_same),
+        cmocka_unit_test(many_repeated_pictures_teach_the_same),
         cmocka_unit_test(the_same_seed_gives_the_same_bits),
         cmocka_unit_test(a_lesson_gives_the_same_bits_alone_and_beside_others),
     };

@@ -65,5 +65,6 @@ gpu_tests(cuda forward long random)
 gpu_tests(cuda backward long convolutions pools linear residuals a_residual random)
 gpu_tests(cuda_rows forward short steps mixes)
 gpu_tests(cuda_models forward long named residual_blocks the_named a_lesson) # two runs of the same could not differ here
+gpu_tests(cuda_models forward short a_few)
 gpu_tests(cuda_models backward short a_block)
 gpu_tests(cuda_models backward long the_named)
