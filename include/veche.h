@@ -91,6 +91,7 @@ typedef struct {
     const char *folder; /* where run folders are made; NULL: "runs" */
     veche_watch *watch; /* called from the thread in veche_go; may be NULL */
     void *ctx;
+    bool alone; /* in the world `mpi`: this process is all there is, whatever others a launcher has started */
 } veche_options;
 
 /* Opens data, network and engine and makes the run's folder; nothing is trained yet. */
@@ -152,6 +153,9 @@ VECHE_API bool veche_is_comparison(const char *folder);
  * them failing is a fault. Stops as a run does. */
 VECHE_API veche_fault *veche_compare_go(veche_comparison *c);
 VECHE_API void veche_compare_stop(veche_comparison *c); /* from any thread, and from a signal handler */
+/* In the world `mpi` all ranks call these together, and rank 0 leads: it alone has the folder and the figures. */
+VECHE_API bool veche_compare_leads(const veche_comparison *c);
+VECHE_API int veche_compare_lost(veche_comparison *c, char *who, size_t n); /* as veche_run_lost */
 VECHE_API const char *veche_compare_folder(const veche_comparison *c);
 /* The table of methods, or one JSON object. */
 VECHE_API veche_fault *veche_compare_print(const veche_comparison *c, bool json, char **text);

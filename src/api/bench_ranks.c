@@ -216,7 +216,7 @@ static fault play(struct trial *t, char **json)
     struct mpi_seat seat;
     struct experiment *e;
     struct veche_run *r;
-    TRY(mpi_join(&seat));
+    TRY(mpi_join(false, &seat));
     TRY(make_experiment(t, &seat, &e));
     TRY(session_open(e, &seat, NULL, &r));
     r->stage.shared = t;

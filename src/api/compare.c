@@ -1,15 +1,9 @@
-/* compare.c - a comparison from beginning to end.
+/* compare.c - a comparison is opened, stopped, printed and closed.
  *
  *   DIR/compare.json   the plan: every method with its experiment; and the figures as far as they are known
  *   DIR/METHOD/        the run of each
  *   DIR/report.html    the page, anew after each method
  *   DIR/lock           held while a process works in the folder
- *
- *   a method:  not begun -> begun -> done      (what its run's folder says)
- *                             +----> failed    (what compare.json says)
- *
- * The order of steps makes it safe to be killed at any moment: whatever is done is found in the runs'
- * folders.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -19,19 +13,8 @@
 #include <unistd.h>
 
 #include "api/compare.h"
-#include "record/file.h"
-#include "record/folder.h"
-#include "record/run.h"
-
-struct veche_comparison {
-    struct plan plan; /* owned */
-    char path[RUN_PATH];
-    int lock; /* owned */
-    veche_options options;
-    atomic_bool stop;
-    veche_run *run; /* owned: of the method at hand; NULL: none is open */
-    size_t at;      /* the method at hand */
-};
+#include "api/handle.h"
+#include "api/session.h"
 
 /* ---- opening ---- */
 
@@ -74,10 +57,33 @@ static fault new_comparison(const veche_options *options, veche_comparison **out
     if (!c)
         return OUT_OF_MEMORY;
     c->lock = -1;
+    c->patience_s = 60; /* while that of the experiment is not known */
+    pthread_mutex_init(&c->run_is_there, NULL);
     if (options)
         c->options = *options;
     *out = c;
     return OK;
+}
+
+/* What the leader could not do nobody has to begin with. Takes the comparison and the fault. */
+static fault hand_out(veche_comparison *c, fault f, veche_comparison **comparison)
+{
+    if (c->seat.n_ranks)
+        f = mpi_agree(&c->seat, f, c->patience_s);
+    if (f)
+        veche_compare_close(c);
+    else
+        *comparison = c;
+    return f;
+}
+
+static fault plan_and_keep(veche_comparison *c, const veche_experiment *e, const char *const *over,
+                           size_t n_over, double target, const char *out)
+{
+    TRY(compare_plan(e, over, n_over, &c->options, c->seat.n_ranks, &c->plan));
+    if (target > 0)
+        c->plan.target = target;
+    return make_folder(c, out);
 }
 
 veche_fault *veche_compare(const veche_experiment *e, const char *const *over, size_t n_over, double target,
@@ -87,16 +93,11 @@ veche_fault *veche_compare(const veche_experiment *e, const char *const *over, s
     if (!(target >= 0 && target <= 100))
         return FAIL(FAULT_USAGE, "the target is an accuracy in percent, from 0 to 100");
     TRY(new_comparison(options, &c));
-    fault f = compare_plan(e, over, n_over, options, &c->plan);
-    if (target > 0)
-        c->plan.target = target;
-    if (!f)
-        f = make_folder(c, out);
-    if (f)
-        veche_compare_close(c);
-    else
-        *comparison = c;
-    return f;
+    fault f = experiment_is_for_ranks(e->parsed) ? mpi_join(false, &c->seat) : OK;
+    c->patience_s = e->parsed->network.patience_s;
+    if (!f && comparison_leads(c))
+        f = plan_and_keep(c, e, over, n_over, target, out);
+    return hand_out(c, f, comparison);
 }
 
 static fault open_folder(veche_comparison *c, const char *folder)
@@ -112,178 +113,97 @@ static fault open_folder(veche_comparison *c, const char *folder)
     return folder_sweep(c->path);
 }
 
+static fault check_ranks(const veche_comparison *c, const char *folder, size_t n_ranks)
+{
+    size_t n = c->plan.n_ranks;
+    if (n == n_ranks || (n == 0 && n_ranks == 1))
+        return OK;
+    if (n == 0)
+        return FAIL(FAULT_USAGE, "%s: %zu processes were started, but the comparison's world is one process",
+                    folder, n_ranks);
+    return FAIL(FAULT_USAGE, "%s: was begun on %zu rank%s, and goes on with as many, not with %zu", folder, n,
+                n == 1 ? "" : "s", n_ranks);
+}
+
+static fault open_to_go_on(veche_comparison *c, const char *folder)
+{
+    size_t launched = mpi_launched();
+    if (launched > 1)
+        TRY(mpi_join(false, &c->seat));
+    if (comparison_leads(c)) {
+        TRY(open_folder(c, folder));
+        TRY(check_ranks(c, folder, launched));
+    }
+    return launched == 1 && c->plan.n_ranks ? mpi_join(false, &c->seat) : OK;
+}
+
 veche_fault *veche_compare_resume(const char *folder, const veche_options *options,
                                   veche_comparison **comparison)
 {
     veche_comparison *c;
     TRY(new_comparison(options, &c));
-    fault f = open_folder(c, folder);
-    if (f)
-        veche_compare_close(c);
-    else
-        *comparison = c;
-    return f;
+    return hand_out(c, open_to_go_on(c, folder), comparison);
 }
 
+/* Under a launcher the folder need be there for rank 0 only. */
 bool veche_is_comparison(const char *folder)
 {
-    return is_comparison(folder);
+    struct mpi_seat seat;
+    uint64_t is = 0;
+    if (mpi_launched() < 2)
+        return is_comparison(folder);
+    fault f = mpi_join(false, &seat);
+    if (!f)
+        f = mpi_largest(&seat, seat.rank == 0 && is_comparison(folder), 60, &is);
+    fault_drop(f);
+    return is;
 }
 
 void veche_compare_close(veche_comparison *c)
 {
     if (!c)
         return;
-    if (c->run)
-        veche_close(c->run);
+    comparison_let_go(c);
     if (c->lock >= 0)
         close(c->lock);
     plan_release(&c->plan);
+    pthread_mutex_destroy(&c->run_is_there);
     free(c);
 }
 
-/* ---- going on ---- */
+/* ---- its run ---- */
 
-static const struct method *method_at_hand(const veche_comparison *c)
+static veche_run *exchange_run(veche_comparison *c, veche_run *r)
 {
-    return &c->plan.methods[c->at];
+    pthread_mutex_lock(&c->run_is_there);
+    veche_run *before = c->run;
+    c->run = r;
+    pthread_mutex_unlock(&c->run_is_there);
+    return before;
 }
 
-/* What a run tells, with the method's name on it. A stop is passed on from here, where the run is surely
- * open. */
-static void watch_run(void *ctx, const veche_event *event)
+void comparison_hold(veche_comparison *c, veche_run *r)
 {
-    veche_comparison *c = ctx;
-    veche_event e = *event;
-    e.method = method_at_hand(c)->label;
-    e.number = c->at + 1;
-    e.methods = c->plan.n;
-    if (c->options.watch)
-        c->options.watch(c->options.ctx, &e);
-    if (c->run && atomic_load_explicit(&c->stop, memory_order_relaxed))
-        veche_stop(c->run);
+    r->stops_with = &c->stop;
+    exchange_run(c, r);
 }
 
-static void tell(veche_comparison *c, veche_event_kind kind, const char *text)
+void comparison_let_go(veche_comparison *c)
 {
-    watch_run(c, &(veche_event){.kind = kind, .text = text});
+    veche_close(exchange_run(c, NULL));
 }
 
-static fault keep_records(veche_comparison *c)
+int veche_compare_lost(veche_comparison *c, char *who, size_t n)
 {
-    char path[FILE_PATH], *text;
-    TRY(path_join(c->path, COMPARE_FILE, sizeof path, path));
-    TRY(plan_text(&c->plan, c->path, true, &text));
-    fault f = file_replace(path, &(struct piece){text, strlen(text)}, 1);
-    free(text);
-    return f ? f : plan_page(&c->plan, c->path);
+    pthread_mutex_lock(&c->run_is_there);
+    int lost = c->run ? veche_run_lost(c->run, who, n) : 0;
+    pthread_mutex_unlock(&c->run_is_there);
+    return lost;
 }
 
-static fault start_method(veche_comparison *c, const veche_options *options, const char *path)
+bool veche_compare_leads(const veche_comparison *c)
 {
-    char source[RUN_PATH + 64];
-    veche_experiment *e;
-    snprintf(source, sizeof source, "%s/" COMPARE_FILE, c->path);
-    TRY(veche_parse(method_at_hand(c)->yaml, source, &e));
-    fault f = veche_start(e, options, &c->run);
-    veche_experiment_free(e);
-    TRY(f);
-    if (strcmp(veche_run_folder(c->run), path) != 0)
-        return FAIL(FAULT_FILE, "%s: is in the way: it is not a run of this comparison", path);
-    return OK;
-}
-
-/* Goes on with a run that was begun; one that did not get as far as a checkpoint begins anew. */
-static fault open_method(veche_comparison *c)
-{
-    char path[RUN_PATH], file[FILE_PATH];
-    veche_options options = {.folder = c->path, .watch = watch_run, .ctx = c};
-    TRY(path_join(c->path, method_at_hand(c)->name, sizeof path, path));
-    TRY(path_join(path, "experiment.yaml", sizeof file, file));
-    if (access(file, F_OK) != 0)
-        return start_method(c, &options, path);
-    fault f = veche_resume(path, &options, &c->run);
-    if (!f || fault_kind_of(f) != FAULT_CHECKPOINT)
-        return f;
-    fault_drop(f);
-    TRY(folder_discard(path));
-    return start_method(c, &options, path);
-}
-
-static fault run_method(veche_comparison *c, bool *opened)
-{
-    tell(c, VECHE_METHOD, method_at_hand(c)->label);
-    fault f = open_method(c);
-    *opened = !f;
-    if (!f)
-        f = veche_go(c->run);
-    if (c->run)
-        veche_close(c->run);
-    c->run = NULL;
-    return f;
-}
-
-/* Whether a fault is of the method, and not of the machine it runs on: a full disk or somebody else in the
- * folder would be in the way of all, and can be got rid of. */
-static bool is_of_method(fault f, bool opened)
-{
-    enum fault_kind k = fault_kind_of(f);
-    return k != FAULT_FILE && k != FAULT_MEMORY && (opened || k != FAULT_USAGE);
-}
-
-static fault stopped(const veche_comparison *c)
-{
-    return FAIL(FAULT_STOPPED, "stopped on request in method %zu of %zu, %s; go on with: veche resume %s",
-                c->at + 1, c->plan.n, method_at_hand(c)->label, c->path);
-}
-
-/* Takes the fault with which a run ended. */
-static fault after_run(veche_comparison *c, bool opened, fault f)
-{
-    if (f && fault_kind_of(f) == FAULT_STOPPED) {
-        fault_drop(f);
-        TRY(keep_records(c));
-        return stopped(c);
-    }
-    if (f && !is_of_method(f, opened))
-        return f;
-    if (f) {
-        struct method *m = &c->plan.methods[c->at];
-        char text[512];
-        snprintf(text, sizeof text, "%s failed: %s", m->label, fault_text(f));
-        m->failure = arena_text(&c->plan.arena, fault_text(f));
-        fault_drop(f);
-        if (!m->failure)
-            return OUT_OF_MEMORY;
-        tell(c, VECHE_NOTICE, text);
-    }
-    return keep_records(c);
-}
-
-static fault all_failed(const veche_comparison *c)
-{
-    const struct plan *p = &c->plan;
-    for (size_t i = 0; i < p->n; i++)
-        if (!p->methods[i].failure)
-            return OK;
-    return FAIL(FAULT_EXPERIMENT, "all %zu methods failed; the first, %s: %s", p->n, p->methods[0].label,
-                p->methods[0].failure);
-}
-
-veche_fault *veche_compare_go(veche_comparison *c)
-{
-    for (c->at = 0; c->at < c->plan.n; c->at++) {
-        if (method_at_hand(c)->failure || method_is_done(method_at_hand(c), c->path))
-            continue;
-        if (atomic_load_explicit(&c->stop, memory_order_relaxed))
-            return stopped(c);
-        bool opened = false;
-        fault f = run_method(c, &opened);
-        TRY(after_run(c, opened, f));
-    }
-    c->at = c->plan.n - 1;
-    TRY(keep_records(c));
-    return all_failed(c);
+    return comparison_leads(c);
 }
 
 void veche_compare_stop(veche_comparison *c)

@@ -4,12 +4,20 @@
  *
  * compare.json holds the resolved experiment of every method, so that a comparison can go on from its folder
  * alone. Whether a method is done is said by its run's own folder.
+ *
+ * In the world `mpi` rank 0 leads: it alone has the plan and the folder, and tells the others which run comes
+ * next.
  */
 #ifndef VECHE_API_COMPARE_H
 #define VECHE_API_COMPARE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "base/arena.h"
+#include "record/folder.h"
 #include "veche.h"
+#include "world/mpi/mpi_world.h"
 
 struct method {
     const char *label;   /* for people: "consensus, every 5"    */
@@ -24,7 +32,33 @@ struct plan {
     double target;      /* percent; NaN: none             */
     struct method *methods;
     size_t n;
+    size_t n_ranks; /* of the world `mpi`; 0: another world, one process */
 };
+
+struct veche_comparison {
+    struct plan plan; /* owned; without methods where another rank leads */
+    char path[RUN_PATH];
+    int lock; /* owned */
+    veche_options options;
+    atomic_bool stop;
+    veche_run
+        *run; /* owned: of the method at hand; NULL: none is open; another thread may ask it who is lost */
+    pthread_mutex_t run_is_there;
+    size_t at;            /* the method at hand */
+    struct mpi_seat seat; /* on ranks; else the only one */
+    double patience_s;    /* with the others */
+    double told_s;        /* when they were told something last */
+    bool alone;           /* the method at hand is the leader's alone */
+};
+
+static inline bool comparison_leads(const veche_comparison *c)
+{
+    return c->seat.rank == 0;
+}
+
+/* compare.c: a run that was opened stops with the comparison. */
+void comparison_hold(veche_comparison *c, veche_run *r);
+void comparison_let_go(veche_comparison *c);
 
 /* compare_over.c: "KEY=VALUE,VALUE": commas in brackets or quotes do not separate. */
 struct over {
@@ -37,10 +71,20 @@ fault over_read(const char *text, struct arena *arena, struct over *out);
 const char *over_words(const char *key, const char *value, struct arena *arena);
 
 /* compare_plan.c: every method as an experiment that is known to be good. What was left out or added is told
- * to the watcher. plan_release in any case. */
+ * to the watcher. `n_ranks`: members of each method are as many; 0: as many as the experiment says.
+ * plan_release in any case. */
 fault compare_plan(const veche_experiment *e, const char *const *over, size_t n_over,
-                   const veche_options *options, struct plan *out);
+                   const veche_options *options, size_t n_ranks, struct plan *out);
 void plan_release(struct plan *p);
+fault method_is_for_one(const struct method *m, bool *out); /* agent */
+
+/* compare_ranks.c: what the leader tells the others to do together with it, and whoever does not lead does it
+ * until it is told that all is over. Nothing where there is one process. */
+enum order { ORDER_START = 's', ORDER_RESUME = 'r', ORDER_WAIT = 'w', ORDER_END = 'e' };
+fault order_others(veche_comparison *c, enum order order,
+                   const char *text); /* the experiment, or the folder */
+fault follow_orders(veche_comparison *c);
+void keep_others_waiting(veche_comparison *c); /* from time to time while the leader trains alone */
 
 /* compare_file.c */
 #define COMPARE_FILE "compare.json"

@@ -45,6 +45,7 @@ static fault take_plan(const json_t *object, const char *path, struct plan *p)
     const json_t *methods = json_object_get(object, "methods"), *target = json_object_get(object, "target");
     p->name = text_of(p, object, "name");
     p->target = json_is_number(target) ? json_number_value(target) : NAN;
+    p->n_ranks = (size_t)json_integer_value(json_object_get(object, "ranks")); /* none: 0 */
     p->methods = ARENA_NEW(&p->arena, struct method, json_array_size(methods) + 1);
     if (!p->methods)
         return OUT_OF_MEMORY;
@@ -168,7 +169,7 @@ fault plan_table(const struct plan *p, const char *folder, char **out)
 {
     struct figures g;
     TRY(read_figures(p, folder, &g));
-    fault f = comparison_table(g.methods, p->n, p->target, out);
+    fault f = comparison_table(g.methods, p->n, p->target, p->n_ranks > 0, out);
     figures_release(&g);
     return f;
 }
@@ -227,9 +228,10 @@ static json_t *plan_object(const struct plan *p, const char *folder, const struc
             json_decref(methods);
             return NULL;
         }
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o}", "veche", VECHE_VERSION, "name", p->name, "folder",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o}", "veche", VECHE_VERSION, "name", p->name, "folder",
                      whole ? NULL : folder, "target",
-                     isfinite(p->target) ? json_real(p->target) : json_null(), "methods", methods);
+                     isfinite(p->target) ? json_real(p->target) : json_null(), "ranks",
+                     p->n_ranks ? json_integer((json_int_t)p->n_ranks) : json_null(), "methods", methods);
 }
 
 fault plan_text(const struct plan *p, const char *folder, bool whole, char **out)

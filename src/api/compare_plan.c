@@ -9,6 +9,8 @@
  *                have few neighbours and yet are near each other
  *   the rival    a strategy for one agent, where strategies are compared, stands for one machine of speed 1
  *                with all the data and the batches of all agents together; nothing happens to it
+ *
+ * On ranks a method has as many agents as ranks, less those that serve; the rival is one rank alone.
  */
 #include <ctype.h>
 #include <math.h>
@@ -27,6 +29,7 @@ struct planner {
     const veche_experiment *base;
     const veche_options *options;
     struct plan *plan;
+    size_t n_ranks;                    /* 0: all members live in this process */
     const char *changes[MOST_CHANGES]; /* of the method at hand: overrides */
     size_t n_changes;
     bool chooses_kind; /* the strategy is ours to choose, and not the file's */
@@ -80,7 +83,7 @@ static const char *folder_name(struct plan *plan, const char *label)
 
 /* ---- one method ---- */
 
-static fault become_rival(struct planner *p, const struct experiment *e)
+static fault become_rival(struct planner *p, const struct experiment *e, int64_t agents)
 {
     struct arena *arena = &p->plan->arena;
     TRY(change(p, "agents=1"));
@@ -93,34 +96,45 @@ static fault become_rival(struct planner *p, const struct experiment *e)
         TRY(change(p, "network={}"));
     if (e->events.n || e->events.has_random)
         TRY(change(p, "events=[]"));
-    TRY(change(p, arena_printf(arena, "data.batch=%lld", (long long)(e->data.batch * e->agents))));
+    TRY(change(p, arena_printf(arena, "data.batch=%lld", (long long)(e->data.batch * agents))));
     if (!e->optim.scale_lr)
         return OK;
     double lr = *(const double *)e->optim.kind.settings;
-    return change(p, arena_printf(arena, "optim.lr=%.17g", lr * (double)e->agents));
+    return change(p, arena_printf(arena, "optim.lr=%.17g", lr * (double)agents));
 }
 
-static fault add_topology(struct planner *p, const struct experiment *e)
+static fault add_topology(struct planner *p, int64_t agents)
 {
     char text[256];
     if (!p->told_topology) {
         snprintf(text, sizeof text, "no topology is written; the methods that need one get exponential:%lld",
-                 (long long)e->agents);
+                 (long long)agents);
         tell(p, text);
     }
     p->told_topology = true;
-    return change(p, arena_printf(&p->plan->arena, "topology=exponential:%lld", (long long)e->agents));
+    return change(p, arena_printf(&p->plan->arena, "topology=exponential:%lld", (long long)agents));
 }
 
-/* Whether the samples are here: they are opened, once for each set. */
+/* Whether the samples are here: they are opened, once for each set. On ranks the leader needs its own. */
 static fault check_data(struct planner *p, const struct experiment *e)
 {
     struct dataset *d;
     if (e->data.set.kind == p->data_seen)
         return OK;
-    TRY(dataset_open(&e->data, (uint64_t)e->train.seed, &d));
+    TRY(dataset_open_for(&e->data, (uint64_t)e->train.seed, p->n_ranks > 1 ? 0 : -1, &d));
     dataset_close(d);
     p->data_seen = e->data.set.kind;
+    return OK;
+}
+
+/* A graph of another size is of no use to anybody; who needs none does not miss it. */
+static fault fit_to_ranks(struct planner *p, const struct experiment *e, int64_t *agents)
+{
+    struct arena *arena = &p->plan->arena;
+    TRY(agents_of_ranks(e, p->n_ranks, agents));
+    TRY(change(p, arena_printf(arena, "agents=%lld", (long long)*agents)));
+    if (e->topology.graph && !strategy_row(e)->needs_topology)
+        return change(p, arena_printf(arena, "topology=complete:%lld", (long long)*agents));
     return OK;
 }
 
@@ -130,10 +144,13 @@ static fault fit(struct planner *p)
     fault f = OK;
     TRY(experiment_with(p->base, p->changes, p->n_changes, &e));
     const struct strategy_row *row = strategy_row(e);
-    if (row->most_agents == 1 && e->agents > 1 && p->chooses_kind)
-        f = become_rival(p, e);
-    else if (row->needs_topology && e->agents > 1 && !e->topology.graph)
-        f = add_topology(p, e);
+    int64_t agents = p->n_ranks ? (int64_t)p->n_ranks : e->agents;
+    if (row->most_agents == 1 && agents > 1 && p->chooses_kind)
+        f = become_rival(p, e, agents);
+    else if (p->n_ranks)
+        f = fit_to_ranks(p, e, &agents);
+    if (!f && row->needs_topology && agents > 1 && !e->topology.graph)
+        f = add_topology(p, agents);
     experiment_free(e);
     return f;
 }
@@ -278,14 +295,23 @@ static fault plan_lists(struct planner *p, const char *const *texts, size_t n)
 }
 
 fault compare_plan(const veche_experiment *e, const char *const *over, size_t n_over,
-                   const veche_options *options, struct plan *out)
+                   const veche_options *options, size_t n_ranks, struct plan *out)
 {
-    *out = (struct plan){.target = NAN};
-    struct planner p = {.base = e, .options = options, .plan = out};
+    *out = (struct plan){.target = NAN, .n_ranks = n_ranks};
+    struct planner p = {.base = e, .options = options, .plan = out, .n_ranks = n_ranks};
     out->name = arena_text(&out->arena, e->parsed->name);
     if (!out->name)
         return OUT_OF_MEMORY;
     return n_over ? plan_lists(&p, over, n_over) : plan_all(&p);
+}
+
+fault method_is_for_one(const struct method *m, bool *out)
+{
+    veche_experiment *e;
+    TRY(veche_parse(m->yaml, COMPARE_FILE, &e));
+    *out = strategy_row(e->parsed)->most_agents == 1;
+    veche_experiment_free(e);
+    return OK;
 }
 
 void plan_release(struct plan *p)

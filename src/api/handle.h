@@ -16,6 +16,10 @@ struct veche_experiment {
 fault experiment_with(const veche_experiment *e, const char *const *more, size_t n_more,
                       struct experiment **out);
 
+bool experiment_is_for_ranks(const struct experiment *e);
+/* How many agents learn where there are so many ranks, helpers among them. */
+fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents);
+
 /* All that can be found wrong with an experiment before it is run; the network's lines where `layers` is not
  * NULL. */
 fault experiment_examine(const struct experiment *e, char **layers);

@@ -431,7 +431,9 @@ static bool is_due_at(void *ctx, uint64_t round)
 
 static bool has_to_stop(void *ctx)
 {
-    return atomic_load_explicit(&((struct veche_run *)ctx)->stop, memory_order_relaxed);
+    const struct veche_run *r = ctx;
+    return atomic_load_explicit(&r->stop, memory_order_relaxed) ||
+           (r->stops_with && atomic_load_explicit(r->stops_with, memory_order_relaxed));
 }
 
 static void stop(void *ctx)

@@ -42,6 +42,7 @@ struct veche_run {
     struct arena arena; /* names of saved tensors */
     veche_options options;
     atomic_bool stop;
+    const atomic_bool *stops_with; /* borrowed: a comparison's; NULL: none */
 
     double began_s, earlier_s; /* the clock when this process began; seconds of earlier ones */
     double seen_epochs,

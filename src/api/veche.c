@@ -213,13 +213,12 @@ static fault print_for_run(const struct veche_run *r, char **out)
 
 /* ---- ranks ---- */
 
-static bool is_for_ranks(const struct experiment *e)
+bool experiment_is_for_ranks(const struct experiment *e)
 {
     return strcmp(e->world.kind->name, "mpi") == 0;
 }
 
-/* How many agents learn where there are so many ranks, helpers among them. */
-static fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents)
+fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents)
 {
     const struct kind *k = e->strategy.kind;
     int64_t ranks = (int64_t)n_ranks, learners = ranks;
@@ -259,9 +258,9 @@ static fault open_run(struct experiment *e, const char *text, const char *source
                       const veche_options *options, struct veche_run **out)
 {
     struct mpi_seat seat;
-    if (!is_for_ranks(e))
+    if (!experiment_is_for_ranks(e))
         return session_open(e, NULL, options, out);
-    fault f = mpi_join(&seat);
+    fault f = mpi_join(options && options->alone, &seat);
     if (f) {
         experiment_free(e);
         return f;
@@ -318,7 +317,7 @@ veche_fault *veche_agree(veche_fault *mine)
     struct mpi_seat seat;
     if (mpi_launched() < 2)
         return mine;
-    fault alone = mpi_join(&seat);
+    fault alone = mpi_join(false, &seat);
     if (alone) { /* these processes have nothing to do with each other */
         fault_drop(alone);
         return mine;
@@ -327,12 +326,12 @@ veche_fault *veche_agree(veche_fault *mine)
 }
 
 /* Under a launcher the run's folder need be there for rank 0 only. */
-static fault read_for_all(const char *path, char **text)
+static fault read_for_all(const char *path, bool alone, char **text)
 {
     struct mpi_seat seat;
-    if (mpi_launched() < 2)
+    if (alone || mpi_launched() < 2)
         return read_experiment(path, text);
-    TRY(mpi_join(&seat));
+    TRY(mpi_join(false, &seat));
     TRY(mpi_agree(&seat, seat.rank == 0 ? read_experiment(path, text) : OK, patience_s));
     return mpi_spread_text(&seat, text, patience_s);
 }
@@ -352,7 +351,7 @@ veche_fault *veche_resume(const char *run_folder, const veche_options *options, 
     struct experiment *e;
     struct veche_run *r;
     snprintf(path, sizeof path, "%s/experiment.yaml", run_folder);
-    fault f = read_for_all(path, &text);
+    fault f = read_for_all(path, options && options->alone, &text);
     if (!f)
         f = experiment_parse(text, strlen(text), path, NULL, 0, &registry, &e);
     if (!f)

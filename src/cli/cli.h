@@ -24,6 +24,10 @@ int cli_fault(veche_fault *f);
 /* Prints a text of the library on stdout and frees it. 1 when stdout cannot take it. */
 int cli_print(char *text);
 
+/* 1, and says so, where a launcher has started several of us for an experiment that is one process: each would train all
+ * of it by itself. */
+int cli_refuse_crowd(const veche_experiment *e);
+
 /* compare.c: for `veche resume`. */
 int cli_resume_comparison(const char *folder, bool json);
 
@@ -40,6 +44,9 @@ void watchman_init(struct watchman *w); /* before any other thread is made: bloc
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
 void watchman_end(struct watchman *w);
 void cli_say_stopping(void);
+/* A launcher that has lost a process sends the same signal to the others before it ends them: they could only wait for the
+ * one that is gone, so they go at once. `gone`: as veche_run_lost says. */
+void cli_leave_if_lost(int gone, const char *who);
 
 /* witness.c: under MPICH's mpirun, a process that tells if this one is killed. Before any thread is made. */
 void witness_begin(void);

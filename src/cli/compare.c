@@ -70,7 +70,10 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
 
 static void stop(void *comparison)
 {
-    cli_say_stopping();
+    char who[160];
+    cli_leave_if_lost(veche_compare_lost(comparison, who, sizeof who), who);
+    if (veche_compare_leads(comparison))
+        cli_say_stopping();
     veche_compare_stop(comparison);
 }
 
@@ -84,26 +87,19 @@ static int print_end(const veche_comparison *c, bool json)
 }
 
 /* Trains a comparison that is open, and closes it. */
-static int refuse_crowd(void)
-{
-    if (veche_processes() < 2)
-        return 0;
-    fprintf(stderr, "veche: %zu processes were started, but a comparison is one process; run each method with world=mpi\n",
-            veche_processes());
-    return 1;
-}
-
 static int go(veche_comparison *c, struct progress *progress, bool json, struct watchman *watchman)
 {
-    fprintf(stderr, "comparison: %s\n", veche_compare_folder(c));
+    bool leads = veche_compare_leads(c);
+    if (leads)
+        fprintf(stderr, "comparison: %s\n", veche_compare_folder(c));
     watchman_begin(watchman, stop, c);
     veche_fault *f = veche_compare_go(c);
     watchman_end(watchman);
     progress_end(progress);
     int failed = 0;
-    if (!f || veche_fault_is_stop(f))
+    if (leads && (!f || veche_fault_is_stop(f)))
         failed = print_end(c, json);
-    if (!f && !json)
+    if (leads && !f && !json)
         fprintf(stderr, "report: %s/report.html\n", veche_compare_folder(c));
     veche_compare_close(c);
     return cli_fault(f) || failed;
@@ -116,7 +112,8 @@ int cli_compare(int argc, char **argv)
                                        "FILE [key=value ...]",
                                        "Trains the experiment in FILE by several methods on the same data, "
                                        "seed and machines, and shows them side by "
-                                       "side. Without --over, by every strategy that fits. A comparison that "
+                                       "side. Without --over, by every strategy that fits. Under mpirun with "
+                                       "world=mpi, on the machines themselves. A comparison that "
                                        "was interrupted goes on by `veche resume "
                                        "FOLDER`.",
                                        NULL,
@@ -135,9 +132,7 @@ int cli_compare(int argc, char **argv)
     progress_init(&progress);
     watchman_init(&watchman);
     if (!failed)
-        failed = refuse_crowd();
-    if (!failed)
-        failed = cli_fault(veche_load_with(w.file, w.overrides, w.n_overrides, &e));
+        failed = cli_fault(veche_agree(veche_load_with(w.file, w.overrides, w.n_overrides, &e))) || cli_refuse_crowd(e);
     veche_options o = {.watch = progress_watch, .ctx = &progress};
     if (!failed)
         failed = cli_fault(veche_compare(e, w.over, w.n_over, w.target, w.out, &o, &c));
@@ -158,7 +153,7 @@ int cli_resume_comparison(const char *folder, bool json)
     progress_init(&progress);
     watchman_init(&watchman);
     veche_options o = {.watch = progress_watch, .ctx = &progress};
-    int failed = refuse_crowd() || cli_fault(veche_compare_resume(folder, &o, &c));
+    int failed = cli_fault(veche_compare_resume(folder, &o, &c));
     if (!failed)
         failed = go(c, &progress, json, &watchman);
     watchman_end(&watchman);

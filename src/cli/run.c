@@ -53,17 +53,10 @@ static error_t take_word(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* A launcher that has lost a process sends this signal to the others before it ends them: they could only wait for
- * the one that is gone, so they go at once. */
 static void stop(void *run)
 {
     char who[160];
-    int gone = veche_run_lost(run, who, sizeof who);
-    if (gone) {
-        if (gone == 1)
-            fprintf(stderr, "\nveche: %s is gone, and the run with it; go on from its last checkpoint with veche resume\n", who);
-        _exit(1);
-    }
+    cli_leave_if_lost(veche_run_lost(run, who, sizeof who), who);
     if (veche_run_leads(run))
         cli_say_stopping();
     veche_stop(run);
@@ -101,8 +94,7 @@ static int train(veche_run *r, struct progress *progress, bool json, struct watc
     return cli_fault(f) || failed;
 }
 
-/* A launcher has started several of us, and each would train the whole experiment by itself. */
-static int refuse_crowd(const veche_experiment *e)
+int cli_refuse_crowd(const veche_experiment *e)
 {
     if (veche_processes() < 2 || strcmp(veche_experiment_world(e), "mpi") == 0)
         return 0;
@@ -134,7 +126,7 @@ int cli_run(int argc, char **argv)
     watchman_init(&watchman);
     int failed = cli_fault(veche_agree(veche_load_with(w.file, w.overrides, w.n_overrides, &e)));
     free(w.overrides);
-    failed = failed ? failed : refuse_crowd(e);
+    failed = failed ? failed : cli_refuse_crowd(e);
     veche_options options = {.folder = w.folder, .watch = progress_watch, .ctx = &progress};
     failed = failed ? failed : cli_fault(veche_start(e, &options, &r));
     veche_experiment_free(e);

@@ -77,3 +77,12 @@ void watchman_end(struct watchman *w)
     pthread_join(w->thread, NULL);
     w->watches = false;
 }
+
+void cli_leave_if_lost(int gone, const char *who)
+{
+    if (!gone)
+        return;
+    if (gone == 1)
+        fprintf(stderr, "\nveche: %s is gone, and the run with it; go on from its last checkpoint with veche resume\n", who);
+    _exit(1);
+}

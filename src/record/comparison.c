@@ -1,8 +1,8 @@
 /* comparison.c - methods side by side.
  *
  * A figure that a method does not have is a dash. The best of a column is marked where the figures differ; a
- * method that failed or is not done takes no part in that. One agent sends nothing and waits for nobody, so
- * it has no such figures.
+ * method that failed or is not done takes no part in that. One agent without a server sends nothing and waits
+ * for nobody, so it has no such figures.
  */
 #include "record/comparison.h"
 
@@ -37,19 +37,24 @@ static double virtual_s(const struct report_run *r)
     return r->end.virtual_s;
 }
 
+static bool has_company(const struct report_run *r)
+{
+    return r->n_agents > 1 || r->end.bytes > 0;
+}
+
 static double bytes(const struct report_run *r)
 {
-    return r->n_agents > 1 ? (double)r->end.bytes : NAN;
+    return has_company(r) ? (double)r->end.bytes : NAN;
 }
 
 static double waiting(const struct report_run *r)
 {
-    return r->n_agents > 1 ? 100 * r->end.waiting_share : NAN;
+    return has_company(r) ? 100 * r->end.waiting_share : NAN;
 }
 
 static double staleness(const struct report_run *r)
 {
-    return r->n_agents > 1 ? r->end.staleness_mean : NAN;
+    return has_company(r) ? r->end.staleness_mean : NAN;
 }
 
 static const struct column {
@@ -70,6 +75,7 @@ struct sheet {
     const struct compared *methods;
     size_t n;
     double target;
+    bool real; /* time */
     struct unit unit[N_COLUMNS];
     int decimals[N_COLUMNS];
     double best[N_COLUMNS]; /* NaN: none is better than the others */
@@ -130,6 +136,8 @@ static void head_of(const struct sheet *s, size_t k, char text[CELL_TEXT])
 {
     if (columns[k].of == target_s)
         snprintf(text, CELL_TEXT, "%s%.4g%%", columns[k].head, s->target);
+    else if (columns[k].of == virtual_s && s->real)
+        snprintf(text, CELL_TEXT, "seconds");
     else
         snprintf(text, CELL_TEXT, "%s%s%s", columns[k].head, *s->unit[k].name ? " " : "", s->unit[k].name);
 }
@@ -235,9 +243,9 @@ static void put_rows(FILE *to, const struct sheet *s)
         fputs("* the best of its column\n", to);
 }
 
-fault comparison_table(const struct compared *methods, size_t n, double target, char **out)
+fault comparison_table(const struct compared *methods, size_t n, double target, bool real, char **out)
 {
-    struct sheet s = {.methods = methods, .n = n, .target = target};
+    struct sheet s = {.methods = methods, .n = n, .target = target, .real = real};
     char *text = NULL;
     size_t length;
     FILE *to = open_memstream(&text, &length);

@@ -13,8 +13,9 @@ struct compared { /* one method */
     bool done;
 };
 
-/* Made for 80 columns: a method whose name does not fit has a line for it. Caller frees. */
-fault comparison_table(const struct compared *methods, size_t n, double target, char **out);
+/* Made for 80 columns: a method whose name does not fit has a line for it. `real`: seconds are those of real machines, and
+ * not of the ones an experiment describes. Caller frees. */
+fault comparison_table(const struct compared *methods, size_t n, double target, bool real, char **out);
 /* The figures of the table; NULL when memory is out. */
 json_t *comparison_figures(const struct compared *method);
 

@@ -13,9 +13,9 @@ void mpi_library(char *into, size_t n)
     snprintf(into, n, "no MPI");
 }
 
-fault mpi_join(struct mpi_seat *out)
+fault mpi_join(bool alone, struct mpi_seat *out)
 {
-    (void)out;
+    (void)alone, (void)out;
     return none();
 }
 

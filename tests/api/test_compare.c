@@ -84,12 +84,18 @@ static void values_are_called_as_people_would(void **state)
     "name: four\ndata: {set: {kind: blobs, classes: 2, samples: 80, test_samples: 10}, batch: 2}\n"          \
     "model: logistic\noptim: {kind: sgd, lr: 0.1}\nagents: 4\ntrain: {epochs: 1}\nengine: ref\n"
 
-static void plan_of(const char *text, const char *const *over, size_t n, struct plan *out)
+static void plan_on_ranks(const char *text, const char *const *over, size_t n, size_t n_ranks,
+                          struct plan *out)
 {
     veche_experiment *e;
     must(veche_parse(text, "four.yaml", &e));
-    must(compare_plan(e, over, n, NULL, out));
+    must(compare_plan(e, over, n, NULL, n_ranks, out));
     veche_experiment_free(e);
+}
+
+static void plan_of(const char *text, const char *const *over, size_t n, struct plan *out)
+{
+    plan_on_ranks(text, over, n, 0, out);
 }
 
 static void must_not_plan(const char *text, const char *over, const char *words)
@@ -97,7 +103,7 @@ static void must_not_plan(const char *text, const char *over, const char *words)
     veche_experiment *e;
     struct plan p;
     must(veche_parse(text, "four.yaml", &e));
-    must_fail(compare_plan(e, &over, 1, NULL, &p), words);
+    must_fail(compare_plan(e, &over, 1, NULL, 0, &p), words);
     plan_release(&p);
     veche_experiment_free(e);
 }
@@ -141,6 +147,40 @@ static void without_lists_every_strategy_is_a_method(void **state)
     }
     /* the file's own strategy is as it is written */
     assert_non_null(strstr(method_called(&p, "gossip")->yaml, "every: 3"));
+    plan_release(&p);
+}
+
+/* Whatever the file says of agents: as many as ranks, less those that serve, and the rival is one of them
+ * alone. */
+static void on_ranks_there_are_as_many_members_as_ranks(void **state)
+{
+    (void)state;
+    struct plan p;
+    plan_on_ranks(FOUR "topology: cycle:7\n", NULL, 0, 7, &p);
+    assert_int_equal(p.n_ranks, 7);
+    assert_int_equal(p.n, strategy_kinds.n);
+    for (size_t i = 0; i < strategy_kinds.n; i++) {
+        const struct kind *k = kinds_at(&strategy_kinds, i);
+        struct experiment *e = experiment_of(&p, k->name);
+        const struct strategy_row *row = strategy_row(e);
+        bool one = false;
+        must(method_is_for_one(method_called(&p, k->name), &one));
+        assert_int_equal(one, row->most_agents == 1);
+        assert_int_equal(e->members, one ? 1 : 7);
+        assert_int_equal(e->data.batch, one ? 14 : 2);
+        if (row->needs_topology)
+            assert_string_equal(e->topology.graph, "cycle:7");
+        experiment_free(e);
+    }
+    plan_release(&p);
+    plan_on_ranks(FOUR "topology: cycle:7\n", NULL, 0, 5,
+                  &p); /* too large for them: who needs none is left */
+    for (size_t i = 0; i < p.n; i++) {
+        struct experiment *e = experiment_of(&p, p.methods[i].label);
+        assert_false(strategy_row(e)->needs_topology);
+        experiment_free(e);
+    }
+    assert_true(p.n > 1 && p.n < strategy_kinds.n);
     plan_release(&p);
 }
 
@@ -239,9 +279,9 @@ static void too_many_combinations_are_refused(void **state)
     veche_experiment *e;
     struct plan p;
     must(veche_parse(FOUR, "four.yaml", &e));
-    must_fail(compare_plan(e, (const char *[]){list, other}, 2, NULL, &p), "more than 1000 combinations");
+    must_fail(compare_plan(e, (const char *[]){list, other}, 2, NULL, 0, &p), "more than 1000 combinations");
     plan_release(&p);
-    must_fail(compare_plan(e, (const char *[]){"agents=1,2", "agents=3"}, 2, NULL, &p), "is given twice");
+    must_fail(compare_plan(e, (const char *[]){"agents=1,2", "agents=3"}, 2, NULL, 0, &p), "is given twice");
     plan_release(&p);
     veche_experiment_free(e);
 }
@@ -253,6 +293,7 @@ int main(void)
         cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(values_are_called_as_people_would),
         cmocka_unit_test(without_lists_every_strategy_is_a_method),
+        cmocka_unit_test(on_ranks_there_are_as_many_members_as_ranks),
         cmocka_unit_test(a_topology_that_is_written_stays),
         cmocka_unit_test(the_rival_is_one_machine_with_everything),
         cmocka_unit_test(lists_make_every_combination),

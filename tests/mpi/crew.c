@@ -10,7 +10,7 @@ static struct mpi_seat seat;
 
 bool crew_join(void)
 {
-    fault f = mpi_join(&seat);
+    fault f = mpi_join(false, &seat);
     if (f)
         fprintf(stderr, "%s\n", fault_text(f));
     fault_drop(f);

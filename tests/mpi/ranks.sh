@@ -117,6 +117,9 @@ shares() {
     holds "$kind: the bits are those of the local world" test "$(sha)" = "$whole"
     EACH='cd $WORK/own$rank' succeeds "$kind: each rank sees no file but its own" launch 3 run files.yaml world=mpi --json
     holds "$kind: and learns what it would with all of them" test "$(sha)" = "$by_files"
+    EACH='cd $WORK/own$rank' succeeds "$kind: and methods are compared so" \
+        launch 3 compare files.yaml world=mpi --over strategy.kind=allreduce,average -o "compared-$kind" --json
+    holds "$kind: to the same bits" test "$(json params_sha256 <"own0/compared-$kind/allreduce/summary.json")" = "$by_files"
     EACH='cd $WORK/own0' faults "$kind: a file of one's own that is missing is named" "^veche: rank [12] on $host: .*[bc].images.*No such file" \
         launch 3 run files.yaml world=mpi
 }

@@ -23,7 +23,7 @@ static struct report_run run_of(double accuracy, double averaged, double virtual
 static char *table_of(const struct compared *methods, size_t n, double target)
 {
     char *text;
-    assert_ok(comparison_table(methods, n, target, &text));
+    assert_ok(comparison_table(methods, n, target, false, &text));
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 80);
     return text;

@@ -345,7 +345,7 @@ static void examined_model(const char *events, double *model, double *centre, do
     veche_experiment *e = NULL;
     struct veche_run *r = NULL;
     must(veche_parse(text, "easgd", &e));
-    must(veche_start(e, &(veche_options){folder, NULL, NULL}, &r));
+    must(veche_start(e, &(veche_options){.folder = folder}, &r));
     must(veche_go(r));
     float row[MOST];
     memset(mean, 0, MOST * sizeof *mean);

@@ -146,7 +146,7 @@ static void start(const char *folder, const char *text, struct seen *s)
 {
     veche_experiment *e = NULL;
     must(veche_parse(text, "wild", &e));
-    must(veche_start(e, &(veche_options){folder, watch, s}, &s->run));
+    must(veche_start(e, &(veche_options){.folder = folder, .watch = watch, .ctx = s}, &s->run));
     veche_experiment_free(e);
 }
 
@@ -176,7 +176,7 @@ static struct outcome stopped(const char *folder, const char *text, uint64_t see
         veche_close(s.run);
         s.events = 0;
         s.stop_after = *made + 1 < stops ? 1 + rng_below(&r, 60) : 0;
-        must(veche_resume(path, &(veche_options){NULL, watch, &s}, &s.run));
+        must(veche_resume(path, &(veche_options){.watch = watch, .ctx = &s}, &s.run));
         free(path);
     }
     struct outcome o = outcome_of(s.run, &s);
@@ -297,7 +297,7 @@ static void a_run_that_was_killed_goes_back_to_its_last_checkpoint(void **state)
         int removed = system(command) == 0;
         free(command);
         s.stop_after = 0;
-        must(veche_resume(path, &(veche_options){NULL, watch, &s}, &s.run));
+        must(veche_resume(path, &(veche_options){.watch = watch, .ctx = &s}, &s.run));
         must(veche_go(s.run));
         struct outcome o = outcome_of(s.run, &s);
         veche_close(s.run);

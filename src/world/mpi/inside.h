@@ -381,6 +381,7 @@ void member_is_gone(struct mpi *w, size_t member);
 void look_who_is_gone(struct mpi *w, double now);
 
 /* join.c */
+MPI_Comm comm_of(const struct mpi_seat *seat); /* all ranks, or this one alone */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
 fault wait_together(MPI_Request *request, double patience_s); /* for a request that needs all ranks */
 /* Between these calls MPI is not ended when the process is. */

@@ -127,6 +127,11 @@ struct word {
     char text[1024];
 };
 
+MPI_Comm comm_of(const struct mpi_seat *seat)
+{
+    return seat->n_ranks > 1 ? MPI_COMM_WORLD : MPI_COMM_SELF;
+}
+
 /* n bytes of everyone to everyone; the caller frees. */
 static fault gather_bytes(const struct mpi_seat *seat, const void *mine, size_t n, double patience_s, void *out)
 {
@@ -134,7 +139,7 @@ static fault gather_bytes(const struct mpi_seat *seat, const void *mine, size_t 
     void *all = calloc(seat->n_ranks, n);
     if (!all)
         return OUT_OF_MEMORY;
-    MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, MPI_COMM_WORLD, &request);
+    MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, comm_of(seat), &request);
     TRY(wait_together(&request, patience_s)); /* after a fault the request still points to the memory */
     memcpy(out, &all, sizeof all);
     return OK;
@@ -179,9 +184,9 @@ static fault share_cores(struct mpi_seat *seat)
     return OK;
 }
 
-fault mpi_join(struct mpi_seat *out)
+fault mpi_join(bool alone, struct mpi_seat *out)
 {
-    int started, given, rank, n;
+    int started, given, rank = 0, n = 1;
     MPI_Initialized(&started);
     if (!started) {
         tell_open_mpi_to_yield();
@@ -189,9 +194,11 @@ fault mpi_join(struct mpi_seat *out)
             return FAIL(FAULT_PEER, "MPI cannot be started in a program with threads");
         atexit(leave);
     }
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
-    TRY(check_launcher((size_t)n));
+    if (!alone) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &n);
+        TRY(check_launcher((size_t)n));
+    }
     *out = (struct mpi_seat){.rank = (size_t)rank, .n_ranks = (size_t)n};
     return share_cores(out);
 }
@@ -262,7 +269,7 @@ fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_
     char *copy = seat->rank == 0 ? *text : malloc(n);
     if (!copy)
         return OUT_OF_MEMORY;
-    MPI_Ibcast(copy, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    MPI_Ibcast(copy, (int)n, MPI_BYTE, 0, comm_of(seat), &request);
     TRY(wait_together(&request, patience_s));
     *text = copy;
     return OK;

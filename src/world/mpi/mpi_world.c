@@ -102,7 +102,7 @@ size_t mpi_replicas(const struct experiment *e)
 static fault part_from_other_worlds(struct mpi *w)
 {
     MPI_Request request;
-    MPI_Comm_idup(MPI_COMM_WORLD, &w->comm, &request);
+    MPI_Comm_idup(comm_of(&w->seat), &w->comm, &request);
     fault f = wait_together(&request, patience_of(w));
     if (f)
         w->comm = MPI_COMM_NULL;

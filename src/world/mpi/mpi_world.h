@@ -26,8 +26,9 @@ struct mpi_seat {
     bool oversubscribed; /* there are more ranks than cores here, so nobody may spin */
 };
 
-/* Starts MPI (once in a process; it is ended when the process is), and takes a seat. */
-fault mpi_join(struct mpi_seat *out);
+/* Starts MPI (once in a process; it is ended when the process is), and takes a seat among all ranks, who call this together,
+ * or one with nobody beside it. */
+fault mpi_join(bool alone, struct mpi_seat *out);
 /* How many processes a launcher has started, as it says in the environment; 1 where there is none. */
 size_t mpi_launched(void);
 
