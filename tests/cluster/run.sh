@@ -103,6 +103,19 @@ for line in $(tr ' ' : <"$build/mpi.list"); do
     ends_well "$kind, requeued by hand" 2
     holds "$kind, requeued by hand: stopped with a checkpoint first" grep -q 'stopped on request' "$said"
 
+    job=$(sbatch --parsable --output="$work/%j.out" "$here/../../docs/veche.sbatch" compare "$here/small.yaml" train.epochs=60 \
+        --over strategy.kind=average,allreduce)
+    said=$work/$job.out compared=runs/job-$job/compared
+    until_true 60 eval '[[ $(ls "$compared"/allreduce/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]]'
+    scontrol requeue "$job"
+    until_true 120 is_over
+    out=$(grep -v ^epoch "$said" | tail -n 20) err='' code=$(state)
+    holds "$kind, a comparison: it completed" test "$(state)" = COMPLETED
+    holds "$kind, a comparison: in life 2" is_in_life 2
+    holds "$kind, a comparison: stopped first" grep -q 'stopped on request in method 2 of 2' "$said"
+    holds "$kind, a comparison: the same bits" test "$(json params_sha256 <"$compared/allreduce/summary.json")" = "$calm"
+    holds "$kind, a comparison: its table is there" grep -q '^method .*seconds' "$said"
+
     submit
     until_true 60 has_checkpoints
     scancel --signal=USR1 --batch "$job" # as Slurm does before the time is over

@@ -254,9 +254,9 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
                         member_called(w, peer, name));
         double until = clock_now_s() + 5e-5;
-        w->asks_again = true;
+        w->goes_on = true;
         f = wait_for_members(w, is_past, &until);
-        w->asks_again = false;
+        w->goes_on = false;
         TRY(f);
     }
 }

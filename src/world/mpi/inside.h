@@ -187,13 +187,15 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
-    bool asks_again;        /* a peer to average, in a moment */
+    bool goes_on;           /* by itself, in a moment: it asks a peer again, or others have only to read its rows */
     bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
     size_t asked_whom;
     row_set asked_for;
     double card_in_s;
     fault broken; /* owned: why every wait ends */
     struct lessons lessons;
+    struct exam exam; /* that I am asked for ... */
+    bool has_exam;    /* ... and have not begun: while a lesson runs there is no exam, and the other way round */
     struct waits waits; /* what this member waited for whom */
     struct link_counts *counts; /* owned: of all members, as last heard */
 
@@ -357,7 +359,7 @@ void set_own_account(struct mpi *w, const struct account *a);
 
 /* look.c */
 void serve_look(struct mpi *w, struct message *m);
-void serve_exam(struct mpi *w); /* the exam I was asked for is done */
+void serve_exam(struct mpi *w); /* that I am asked for: begins it, and tells the leader when it is done */
 extern const struct world_ops mpi_world;
 
 /* verbs.c */

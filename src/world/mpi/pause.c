@@ -44,7 +44,7 @@ void set_own_account(struct mpi *w, const struct account *a)
 static struct state own_state(struct mpi *w, uint64_t probe)
 {
     return (struct state){.probe = probe,
-                          .is_busy = w->asks_again || is_computing(w),
+                          .is_busy = w->goes_on || is_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
