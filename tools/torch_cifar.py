@@ -7,7 +7,7 @@
 A single model, or agents on a cycle or a torus: each learns from its own share of the pictures, and after every step takes the mean of itself
 and its neighbours (on a cycle a third each, on a torus 1/9 and four times 2/9); momentum and batchnorm's statistics are its own. ResNet-20, SGD (0.1, momentum 0.9, decay 1e-4),
 five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs; flips and crops on black; the last batch of an epoch is
-short. FOLDER holds the binary files of the set. On a GPU the pictures stay there and a round of all agents is captured as one CUDA
+short, or, with --whole, reaches into the next epoch, as veche's do. FOLDER holds the binary files of the set. On a GPU the pictures stay there and a round of all agents is captured as one CUDA
 graph. Prints the training loss and the agents' mean accuracy on the test pictures every few epochs, and at last one line of JSON with
 the last and the best of each. With --keep FILE a run that was stopped goes on, when started again, from where it last looked.
 """
@@ -46,6 +46,7 @@ def read_arguments():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     p.add_argument("--look-every", type=int, default=4, help="epochs")
+    p.add_argument("--whole", action="store_true", help="batches reach from one epoch into the next: none is short")
     p.add_argument("--keep", metavar="FILE", help="where the run is written at every look, and read when it starts")
     p.add_argument("--samples", type=int, help="only so many of the training pictures: to see that it works")
     return p.parse_args()
@@ -122,6 +123,7 @@ class Training:
         self.agents = [Agent(copy.deepcopy(first), self.lines[i], self.args.batch, self.device) for i in range(n)]
         each = len(self.labels) // n
         self.shares = torch.randperm(len(self.labels), device=self.device)[: each * n].view(n, each)
+        self.left = self.shares[:, :0]  # of the last epoch's order, for the next one's first batch
 
     def normal(self, pixels):
         x = pixels.float().div_(255).sub_(self.mean).div_(self.deviation)
@@ -195,15 +197,19 @@ class Training:
         agents, n = self.shares.shape
         batch = self.args.batch
         order = torch.stack([share[torch.randperm(n, device=self.device)] for share in self.shares])
-        at = torch.randint(0, 9, (agents, n, 2), device=self.device)
-        flips = torch.rand(agents, n, device=self.device) < 0.5
+        begun = self.left.shape[1]
+        order = torch.cat([self.left, order], 1)
+        end = order.shape[1] // batch * batch if self.args.whole else order.shape[1]
+        self.left = order[:, end:]
+        at = torch.randint(0, 9, (agents, end, 2), device=self.device)
+        flips = torch.rand(agents, end, device=self.device) < 0.5
         for a in self.agents:
             a.loss.zero_()
-        for k, first in enumerate(range(0, n, batch)):
-            some = slice(first, first + batch)
+        for first in range(0, end, batch):
+            some = slice(first, min(first + batch, end))
             choices = [(order[i, some], at[i, some], flips[i, some]) for i in range(agents)]
-            self.lr.fill_(self.rate_at(epoch + k * batch / n))
-            if replay and first + batch <= n:
+            self.lr.fill_(self.rate_at(epoch + (first - begun) / n))
+            if replay and first + batch <= end:
                 for a, choice in zip(self.agents, choices):
                     for to, what in zip(a.choice, choice):
                         to.copy_(what)
@@ -215,7 +221,7 @@ class Training:
         path = self.args.keep
         random = [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if self.device.type == "cuda" else [])
         agents = [dict(state=a.network.state_dict(), pace=a.pace) for a in self.agents]
-        torch.save(dict(more, agents=agents, shares=self.shares, random=random, settings=self.settings()), path + ".new")
+        torch.save(dict(more, agents=agents, shares=self.shares, left=self.left, random=random, settings=self.settings()), path + ".new")
         os.replace(path + ".new", path)
 
     def go_on(self):
@@ -228,7 +234,7 @@ class Training:
         for a, b in zip(self.agents, kept["agents"]):
             a.network.load_state_dict(b["state"])
             a.pace.copy_(b["pace"])
-        self.shares = kept["shares"]
+        self.shares, self.left = kept["shares"], kept["left"]
         torch.set_rng_state(kept["random"][0].cpu())
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(kept["random"][1].cpu())
