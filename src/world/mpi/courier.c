@@ -568,7 +568,8 @@ void progress(struct mpi *w)
     look_after_sendings(w);
     if (w->asked)
         answer_questions(w);
-    serve_exam(w);
+    if (w->lessons.is_running && w->lessons.job == JOB_EXAM && !is_leader(w) && job_is_over(w))
+        serve_exam(w);
     double now = clock_now_s();
     say_alive(w, now);
     look_who_is_gone(w, now);

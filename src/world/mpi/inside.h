@@ -194,8 +194,6 @@ struct mpi {
     double card_in_s;
     fault broken; /* owned: why every wait ends */
     struct lessons lessons;
-    struct exam exam; /* that I am asked for ... */
-    bool has_exam;    /* ... and have not begun: while a lesson runs there is no exam, and the other way round */
     struct waits waits; /* what this member waited for whom */
     struct link_counts *counts; /* owned: of all members, as last heard */
 
@@ -359,7 +357,7 @@ void set_own_account(struct mpi *w, const struct account *a);
 
 /* look.c */
 void serve_look(struct mpi *w, struct message *m);
-void serve_exam(struct mpi *w); /* that I am asked for: begins it, and tells the leader when it is done */
+void serve_exam(struct mpi *w); /* the exam I was asked for is done */
 extern const struct world_ops mpi_world;
 
 /* verbs.c */

@@ -66,10 +66,10 @@ void serve_look(struct mpi *w, struct message *m)
     struct account account;
     switch (m->head.kind) {
     case MSG_EXAMINE:
-        memcpy(&w->exam, m->bytes, sizeof w->exam);
-        w->exam.replica = 0;
-        w->has_exam = true;
+        memcpy(&exam, m->bytes, sizeof exam);
+        exam.replica = 0;
         w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
+        exam_begin(w, &exam);
         return;
     case MSG_EXAMINED:
         memcpy(&exam, m->bytes, sizeof exam);
@@ -99,7 +99,7 @@ void serve_look(struct mpi *w, struct message *m)
     }
 }
 
-static void tell_result(struct mpi *w)
+void serve_exam(struct mpi *w)
 {
     fault f = w->lessons.verdict;
     w->lessons.verdict = OK;
@@ -108,17 +108,6 @@ static void tell_result(struct mpi *w)
         fault_drop(f);
     }
     tell(w, 0, MSG_EXAMINED, 0, &w->lessons.exam, sizeof w->lessons.exam);
-}
-
-void serve_exam(struct mpi *w)
-{
-    const struct lessons *l = &w->lessons;
-    if (l->is_running && l->job == JOB_EXAM && !is_leader(w) && job_is_over(w))
-        tell_result(w);
-    if (w->has_exam && !l->is_running) {
-        w->has_exam = false;
-        exam_begin(w, &w->exam);
-    }
 }
 
 /* ---- looking ---- */

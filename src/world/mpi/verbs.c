@@ -59,19 +59,11 @@ static void end_on_copy(struct mpi *w)
         mine[i] += after[i] - w->statistics[i];
 }
 
-static bool has_no_exam(const struct mpi *w, const void *ctx)
-{
-    (void)ctx;
-    return !w->has_exam && !w->lessons.is_running;
-}
-
 static fault mpi_learn(struct link *l, uint64_t lesson)
 {
     struct mpi *w = mpi_of(l);
     TRY(before_writing(w, ROW_GRADS, 0, TO_END));
     TRY(before_writing(w, ROW_STATS, 0, TO_END));
-    if (!has_no_exam(w, NULL))
-        TRY(wait_for_members(w, has_no_exam, NULL));
     if (w->keeps_copy)
         begin_on_copy(w);
     w->writes_at_lesson = w->writes;
