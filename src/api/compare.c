@@ -5,8 +5,6 @@
  *   DIR/report.html    the page, anew after each method
  *   DIR/lock           held while a process works in the folder
  */
-#include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

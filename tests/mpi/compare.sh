@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # A comparison on ranks: every method has the bits of the local world; stopped, killed and gone on with; a method that fails is passed over.
 source "$(dirname "$0")/../support/check.sh" "$1"
-start=$(cd "$(dirname "$0")" && pwd)/../support/mpi.sh
-mapfile -t kinds < <(cut -d ' ' -f 1 "$build/mpi.list")
+source "$(dirname "$0")/../support/ranks.sh"
 cd "$work"
 
 cat >exp.yaml <<'Y'
@@ -19,27 +18,7 @@ train: { epochs: 2, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
 Y
 
 # Every rank leaves its number, and all but rank 0 have a folder of their own.
-cat >rank.sh <<'X'
-#!/usr/bin/env bash
-rank=${OMPI_COMM_WORLD_RANK-${PMI_RANK-0}}
-echo $$ >"$WORK/process.$rank"
-[[ $rank == 0 ]] || { mkdir -p "$WORK/elsewhere" && cd "$WORK/elsewhere"; }
-exec "$PROGRAM" "$@"
-X
-chmod +x rank.sh
-
-launch() { # N ARGUMENT...: veche with so many ranks of $kind; of what is said on stderr only veche's own words count
-    local n=$1 code
-    shift
-    (
-        PROGRAM=$(awk -v kind="$kind" '$1 == kind { print $3 }' "$build/mpi.list")
-        export PROGRAM WORK="$work"
-        exec timeout -k 5 60 bash "$start" "$build" "$kind" "$n" "$work/rank.sh" "$@" 2>"$work/launch.err"
-    )
-    code=$?
-    grep -E '^(veche|note): ' "$work/launch.err" >&2
-    return $code
-}
+EACH='echo $$ >"$WORK/process.$rank"; [[ $rank == 0 ]] || { mkdir -p "$WORK/elsewhere" && cd "$WORK/elsewhere"; }'
 
 sha_of() { # METHOD < OBJECT
     python3 -c 'import json, sys

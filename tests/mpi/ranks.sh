@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Ranks that do not fit together, that are stopped, killed and stalled: each time one sentence, no hang, and the same bits after all.
 source "$(dirname "$0")/../support/check.sh" "$1"
-start=$(cd "$(dirname "$0")" && pwd)/../support/mpi.sh
-mapfile -t kinds < <(cut -d ' ' -f 1 "$build/mpi.list")
+source "$(dirname "$0")/../support/ranks.sh"
 host=$(hostname)
 cd "$work"
 
@@ -17,31 +16,6 @@ agents: 5
 network: { patience_s: 20 }
 train: { epochs: 2, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
 Y
-
-# Every rank runs this; rank 1 first does what ODD says, so that it can be another experiment, another folder, other files.
-cat >odd.sh <<'X'
-#!/usr/bin/env bash
-rank=${OMPI_COMM_WORLD_RANK-${PMI_RANK-0}}
-[[ $rank != 1 ]] || eval "${ODD-}"
-eval "${EACH-}"
-exec "$PROGRAM" "$@" ${MORE-}
-X
-chmod +x odd.sh
-
-# launch N ARGUMENT...: veche with so many ranks of $kind, in the folder $IN; of what is said at the end only the ranks' words count.
-launch() {
-    local n=$1 code
-    shift
-    (
-        cd "${IN-.}" || exit
-        PROGRAM=$(awk -v kind="$kind" '$1 == kind { print $3 }' "$build/mpi.list")
-        export PROGRAM ODD EACH MORE WORK="$work"
-        exec timeout -k 5 60 bash "$start" "$build" "$kind" "$n" "$work/odd.sh" "$@" 2>"$work/launch.err"
-    )
-    code=$?
-    grep '^veche: ' "$work/launch.err" >&2
-    return $code
-}
 
 sha() { json params_sha256 <<<"$out"; }
 

@@ -266,11 +266,15 @@ fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_
     MPI_Request request;
     uint64_t n = 0;
     TRY(mpi_largest(seat, seat->rank == 0 ? strlen(*text) + 1 : 0, patience_s, &n));
-    char *copy = seat->rank == 0 ? *text : malloc(n);
+    char *copy = malloc(n);
     if (!copy)
         return OUT_OF_MEMORY;
+    if (seat->rank == 0)
+        memcpy(copy, *text, n);
     MPI_Ibcast(copy, (int)n, MPI_BYTE, 0, comm_of(seat), &request);
-    TRY(wait_together(&request, patience_s));
+    TRY(wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
+    if (seat->rank == 0)
+        free(*text);
     *text = copy;
     return OK;
 }
