@@ -48,6 +48,12 @@ foreach(source ${SCRIPTS})
   endif()
 endforeach()
 
+# A library for tests/cli/signals.sh; sanitizers want to be loaded first.
+if(NOT VECHE_SANITIZE)
+  add_library(stranger MODULE tests/cli/stranger.c)
+  set_target_properties(stranger PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endif()
+
 include(tests/mpi/mpi.cmake)
 include(tests/gpu/gpu.cmake)
 

@@ -31,8 +31,8 @@ int cli_refuse_crowd(const veche_experiment *e);
 /* compare.c: for `veche resume`. */
 int cli_resume_comparison(const char *folder, bool json);
 
-/* signals.c: the first SIGINT or SIGTERM calls stop(job) from another thread, the second ends the program, as does one that comes
- * before there is a job. */
+/* signals.c: the first SIGINT or SIGTERM calls stop(job) from another thread, the next one, if it comes a second later or more, ends the
+ * program, as does one that comes before there is a job. */
 struct watchman {
     void (*stop)(void *job);
     _Atomic(void *) job; /* borrowed; NULL before it begins */

@@ -5,6 +5,8 @@
  * rename).
  */
 #include <stdio.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -31,20 +33,45 @@ static bool job_begins(struct watchman *w)
     return true;
 }
 
+/* `timeout` and some launchers send a signal twice, to the process and to its group: that is one word. */
+static const double TWICE_S = 1;
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static void *watch_signals(void *arg)
 {
     struct watchman *w = arg;
-    for (int seen = 0;; seen++) {
+    double asked_s = 0; /* not yet */
+    for (;;) {
         int signal_number;
         sigwait(&w->signals, &signal_number);
         if (signal_number == SIGUSR1)
             return NULL; /* the job is over */
-        if (seen)
+        if (asked_s > 0 && now_s() < asked_s + TWICE_S)
+            continue;
+        if (asked_s > 0)
             end_at_once("\nveche: stopped at once; the last checkpoint is whole\n");
         if (!atomic_load(&w->job) && !job_begins(w))
             return NULL;
+        asked_s = now_s();
         w->stop(atomic_load(&w->job));
     }
+}
+
+/* A library may have made a thread that takes signals, or let ours take them: it gives the signal back for the watchman,
+ * and takes no more. */
+static void give_back(int signal_number, siginfo_t *unused, void *context)
+{
+    (void)unused;
+    sigset_t *mask = &((ucontext_t *)context)->uc_sigmask;
+    sigaddset(mask, SIGINT);
+    sigaddset(mask, SIGTERM);
+    kill(getpid(), signal_number);
 }
 
 void cli_say_stopping(void)
@@ -61,6 +88,14 @@ void watchman_init(struct watchman *w)
     sigaddset(&w->signals, SIGUSR1); /* from this program to its own watchman */
     pthread_sigmask(SIG_BLOCK, &w->signals, NULL);
     w->watches = pthread_create(&w->thread, NULL, watch_signals, w) == 0;
+    if (!w->watches) {
+        pthread_sigmask(SIG_UNBLOCK, &w->signals, NULL);
+        return;
+    }
+    struct sigaction a = {.sa_sigaction = give_back, .sa_flags = SA_SIGINFO | SA_RESTART};
+    a.sa_mask = w->signals;
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
 }
 
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job)

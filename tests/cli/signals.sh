@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# A run that is asked to stop: once, twice in a breath, twice in earnest, and beside a library whose threads take signals.
+source "$(dirname "$0")/../support/check.sh" "$1"
+cd "$work"
+cat >exp.yaml <<'Y'
+name: exp
+data:  { set: { kind: blobs, classes: 3, features: 8, samples: 600, test_samples: 60 }, batch: 10 }
+model: mlp:8-16-3
+optim: { kind: sgd, lr: 0.01 }
+train: { epochs: 1000000, evaluate_every: never, checkpoint_every: 5 epochs }
+Y
+
+begin() { # begin FOLDER [NAME=VALUE...]: a run of hours, as far as its second checkpoint
+    (exec env "${@:2}" "$veche" run exp.yaml -d "$1" >"$1.out" 2>"$1.err") &
+    pid=$!
+    wait_for_checkpoint "$1"
+}
+ended() { # ended FOLDER: waits for it, 60 seconds at most
+    timeout 60 tail -s 0.1 --pid=$pid -f /dev/null || kill -KILL $pid
+    wait $pid
+    code=$?
+    out=$(cat "$1.out") err=$(cat "$1.err")
+}
+stopped() { # stopped WHAT FOLDER
+    ended "$2"
+    holds "$1: exit code 1" test $code -eq 1
+    holds "$1: stops after a round, and says how to go on" grep -q '^veche: stopped on request after round .*veche resume' "$2.err"
+}
+
+for signal in INT TERM; do
+    begin once-$signal
+    kill -$signal $pid
+    stopped "$signal once" once-$signal
+
+    begin twice-$signal
+    kill -STOP $pid # or the run is over before the second one comes
+    kill -$signal $pid
+    kill -CONT $pid
+    kill -$signal $pid
+    stopped "$signal twice in a breath" twice-$signal
+
+    # a round of minutes
+    (exec "$veche" run exp.yaml -d earnest-$signal engine=ref model=resnet20 data.batch=600 \
+        data.set='{ kind: images, channels: 3, size: 32, samples: 600, test_samples: 10 }' >earnest-$signal.out 2>earnest-$signal.err) &
+    pid=$!
+    for _ in $(seq 600); do grep -q '^run: ' earnest-$signal.err && break || sleep 0.1; done
+    kill -$signal $pid
+    sleep 1.2
+    kill -$signal $pid
+    ended earnest-$signal
+    holds "$signal twice in earnest: exit code 1" test $code -eq 1
+    holds "$signal twice in earnest: at once" grep -q '^veche: stopped at once; the last checkpoint is whole' earnest-$signal.err
+
+    if [[ -e $build/tests/stranger.so ]]; then
+        begin stranger-$signal LD_PRELOAD="$build/tests/stranger.so"
+        kill -$signal $pid
+        stopped "$signal taken by a library's thread" stranger-$signal
+    fi
+done
+done_checking
