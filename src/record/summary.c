@@ -145,6 +145,15 @@ static const char *number(double x, char cell[CELL])
     return cell;
 }
 
+/* Where there was no evaluation, neither loss nor accuracy are known. */
+static const char *loss(const struct summary *s, double x, char cell[CELL])
+{
+    if (isfinite(x) || isfinite(s->accuracy.mean))
+        return number(x, cell);
+    snprintf(cell, CELL, "unknown");
+    return cell;
+}
+
 static void line(FILE *to, const char *label, const char *value, const char *note)
 {
     if (note && *note)
@@ -160,14 +169,14 @@ static void results(FILE *to, const struct summary *s)
         snprintf(note, NOTE, "mean; agents from %s to %s", percent(s->accuracy.min, low),
                  percent(s->accuracy.max, high));
         line(to, "accuracy", percent(s->accuracy.mean, cell), note);
-        snprintf(note, NOTE, "mean; agents from %s to %s", number(s->loss.min, low),
-                 number(s->loss.max, high));
-        line(to, "loss", number(s->loss.mean, cell), note);
+        snprintf(note, NOTE, "mean; agents from %s to %s", loss(s, s->loss.min, low),
+                 loss(s, s->loss.max, high));
+        line(to, "loss", loss(s, s->loss.mean, cell), note);
         if (isfinite(s->averaged_accuracy))
             line(to, "averaged", percent(s->averaged_accuracy, cell), "accuracy of the mean of all models");
     } else {
         line(to, "accuracy", percent(s->accuracy.mean, cell), "of the test samples are recognised");
-        line(to, "loss", number(s->loss.mean, cell), "on the test samples; lower is better");
+        line(to, "loss", loss(s, s->loss.mean, cell), "on the test samples; lower is better");
     }
     line(to, "best", percent(s->best_accuracy, cell), "accuracy at any evaluation of this run");
 }

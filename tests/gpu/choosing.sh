@@ -41,6 +41,7 @@ refused() {
     holds "the processor is taken, and why is said: $why" grep -Eq "^(dnnl|ref).*no GPU: .*$why" <<<"$(engine)"
 }
 refused 'there is an NVIDIA driver but no GPU on this machine' PRETENDED_GPU_COUNT=0
+refused 'the NVIDIA driver of this machine is too old: it is for CUDA 12.2, and this veche was built with 13.0' PRETENDED_GPU_CUDA=12020
 refused 'the GPU pretended GPU has compute capability 7.5; at least 8.0 is needed' PRETENDED_GPU_CAPABILITY=75
 refused 'has [0-9]+ MiB free of 4; [0-9]+ MiB are needed for' PRETENDED_GPU_MIB=4
 

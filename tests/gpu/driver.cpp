@@ -3,7 +3,7 @@
  * captured waits for its graph. It shows whether kernels are right, and nothing of how fast they are.
  *
  * The environment can make another GPU of it: PRETENDED_GPU_COUNT (how many there are), PRETENDED_GPU_CAPABILITY (90 for
- * 9.0), PRETENDED_GPU_MIB (of memory). */
+ * 9.0), PRETENDED_GPU_MIB (of memory), PRETENDED_GPU_CUDA (what the driver is for, 13000 for 13.0). */
 #include <cuda.h>
 
 #include <cstdlib>
@@ -62,6 +62,11 @@ static CUresult give(void **out, size_t n)
 
 extern "C" {
 
+CUresult cuDriverGetVersion(int *version)
+{
+    *version = (int)setting("PRETENDED_GPU_CUDA", CUDA_VERSION);
+    return CUDA_SUCCESS;
+}
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 CUresult cuGetErrorString(CUresult, const char **text)
 {

@@ -268,6 +268,22 @@ static void the_table_stays_in_its_columns_with_numbers_of_any_size(void **state
     }
 }
 
+static void without_an_evaluation_nothing_is_known(void **state)
+{
+    (void)state;
+    struct summary s = example;
+    s.loss.mean = s.loss.min = s.loss.max = NAN;
+    char *text = table_of(&s);
+    assert_has(text, "not finite");
+    free(text);
+    s.accuracy.mean = s.accuracy.min = s.accuracy.max = NAN;
+    for (s.agents = 1; s.agents < 3; s.agents++) {
+        text = table_of(&s);
+        assert_null(strstr(text, "not finite"));
+        free(text);
+    }
+}
+
 static void durations_are_said_as_people_say_them(void **state)
 {
     (void)state;
@@ -302,6 +318,7 @@ int main(void)
         cmocka_unit_test(the_table_tells_a_single_agent_what_counts),
         cmocka_unit_test(the_table_tells_many_agents_how_they_differ),
         cmocka_unit_test(the_table_stays_in_its_columns_with_numbers_of_any_size),
+        cmocka_unit_test(without_an_evaluation_nothing_is_known),
         cmocka_unit_test(durations_are_said_as_people_say_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

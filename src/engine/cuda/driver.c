@@ -24,11 +24,24 @@ static bool find(void *library, const char *name, void *function, size_t size)
     return at != NULL;
 }
 
+/* A driver runs what was built for its CUDA or an earlier one, and, within a whole number, for a somewhat later one. */
+static fault look_at_version(struct driver *d)
+{
+    int version = 0;
+    if (!find(d->library, "cuDriverGetVersion", &d->cuDriverGetVersion, sizeof d->cuDriverGetVersion) ||
+        d->cuDriverGetVersion(&version) != CUDA_SUCCESS || version / 1000 >= CUDA_VERSION / 1000)
+        return OK;
+    return FAIL(FAULT_ENGINE, "the NVIDIA driver of this machine is too old: it is for CUDA %d.%d, and this veche was built with %d.%d",
+                version / 1000, version % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+}
+
+/* The library stays loaded when it is not needed any more: it may have threads that run on. */
 static fault open_library(struct driver *d)
 {
-    d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!d->library)
         return FAIL(FAULT_ENGINE, "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)");
+    TRY(look_at_version(d));
 #define TEXT_OF(name) #name
 #define NAME_OF(name) TEXT_OF(name) /* cuda.h gives some calls a newer name */
 #define DRIVER_FIND(name)                                                                                    \
@@ -117,8 +130,8 @@ fault driver_take(const struct driver *d, size_t n_bytes, const char *what, CUde
     CUresult result = d->cuMemAlloc(&memory, n_bytes ? n_bytes : 1);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         d->cuMemGetInfo(&unused, &all);
-        return FAIL(FAULT_ENGINE, "the GPU %s has %.0f MiB free of %.0f; %.0f MiB are needed for %s", d->name,
-                    (double)unused / 0x1p20, (double)all / 0x1p20, (double)n_bytes / 0x1p20, what);
+        return FAIL(FAULT_ENGINE, "the GPU %s has %zu MiB free of %zu; %zu MiB are needed for %s", d->name,
+                    unused >> 20, all >> 20, (n_bytes >> 20) + 1, what);
     }
     TRY(driver_check(d, result, "cuMemAlloc"));
     fault f = CU(d, cuMemsetD8Async, memory, 0, n_bytes ? n_bytes : 1, NULL);

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 
 #define DRIVER_CALLS(X)                                                                                      \
+    X(cuDriverGetVersion)                                                                                    \
     X(cuInit)                                                                                                \
     X(cuGetErrorString)                                                                                      \
     X(cuDeviceGetCount)                                                                                      \
@@ -57,7 +58,7 @@ struct driver {
 #define DRIVER_FIELD(name) __typeof__(name) *name;
     DRIVER_CALLS(DRIVER_FIELD)
 #undef DRIVER_FIELD
-    void *library; /* owned */
+    void *library;
     CUdevice device;
     CUcontext context; /* owned: a share of the device's one */
     char name[128];    /* of the device */
@@ -67,7 +68,7 @@ struct driver {
 };
 
 /* The machine's device of this number, counted round and round. FAULT_ENGINE with one sentence: no driver, no device,
- * one that is too old. */
+ * either of them too old. */
 fault driver_open(struct driver *d, size_t number);
 void driver_close(struct driver *d);
 

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#define CUDA_VERSION 13000
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -38,6 +40,7 @@ typedef enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 } CUfunction_
 typedef enum { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 } CUstreamCaptureMode;
 enum { CU_STREAM_DEFAULT = 0, CU_EVENT_DEFAULT = 0 };
 
+CUresult cuDriverGetVersion(int *version);
 CUresult cuInit(unsigned flags);
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuDeviceGetCount(int *n);
