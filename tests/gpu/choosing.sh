@@ -43,6 +43,7 @@ refused() {
 refused 'there is an NVIDIA driver but no GPU on this machine' PRETENDED_GPU_COUNT=0
 refused 'the NVIDIA driver of this machine is too old: it is for CUDA 12.2, and this veche was built with 13.0' PRETENDED_GPU_CUDA=12020
 refused 'the GPU pretended GPU has compute capability 7.5; at least 8.0 is needed' PRETENDED_GPU_CAPABILITY=75
+refused 'the GPU pretended GPU has no memory free' PRETENDED_GPU_MIB=0
 refused 'has [0-9]+ MiB free of 4; [0-9]+ MiB are needed for' PRETENDED_GPU_MIB=4
 
 faults "no driver, asked for" 'there is no NVIDIA driver on this machine' without engine=cuda

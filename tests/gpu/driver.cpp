@@ -100,7 +100,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice)
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice)
 {
     *context = (CUcontext)1;
-    return CUDA_SUCCESS;
+    return all_memory() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
 CUresult cuCtxPushCurrent(CUcontext) { return CUDA_SUCCESS; }

@@ -46,8 +46,16 @@ foreach(subject choosing resume)
 endforeach()
 
 # For a real GPU only.
-add_test(NAME gpu.sanitize COMMAND bash tests/gpu/sanitize.sh ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(gpu.sanitize PROPERTIES TIMEOUT 1500 SKIP_RETURN_CODE 77 LABELS "gpu;long")
+if(WITH_CUDA)
+  add_executable(gpu.fill tests/gpu/fill.c)
+  target_include_directories(gpu.fill SYSTEM PRIVATE ${CUDA_INCLUDE})
+  target_link_libraries(gpu.fill PRIVATE veche_static)
+  set_target_properties(gpu.fill PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endif()
+foreach(subject real sanitize)
+  add_test(NAME gpu.${subject} COMMAND bash tests/gpu/${subject}.sh ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(gpu.${subject} PROPERTIES TIMEOUT 1500 SKIP_RETURN_CODE 77 RUN_SERIAL ON LABELS "gpu;long")
+endforeach()
 
 # One test for every pattern of names, forward or backward (see threads.cpp); what takes minutes is labelled so, and left to
 # `make test-gpu`.

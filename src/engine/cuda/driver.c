@@ -86,7 +86,10 @@ static fault open_device(struct driver *d, size_t number)
     TRY(CU(d, cuDeviceGet, &d->device, (int)(number % (size_t)n)));
     TRY(look_at_device(d));
     CUcontext context;
-    TRY(CU(d, cuDevicePrimaryCtxRetain, &context, d->device));
+    CUresult made = d->cuDevicePrimaryCtxRetain(&context, d->device);
+    if (made == CUDA_ERROR_OUT_OF_MEMORY)
+        return FAIL(FAULT_ENGINE, "the GPU %s has no memory free", d->name);
+    TRY(driver_check(d, made, "cuDevicePrimaryCtxRetain"));
     d->context = context;
     return OK;
 }
