@@ -70,7 +70,7 @@ typedef struct {
     uint64_t round, rounds;
     double epoch, epochs;
     double real_s;    /* since the run began, pauses between stop and resume left out */
-    double virtual_s; /* on the machines the experiment describes                     */
+    double virtual_s; /* on the machines the experiment describes; with world mpi, on the real ones */
     size_t agents;
     double images_per_s; /* lately                                                       */
     double lr;

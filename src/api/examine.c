@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/handle.h"
 #include "base/sha256.h"
 
 /* Whose parameters stand for the group's: those of its centre while it lives. */
@@ -252,6 +253,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .averaged_accuracy = r->averaged_accuracy,
         .real_s = seconds,
         .virtual_s = r->world->ops->now_s(r->world),
+        .on_machines = experiment_is_for_ranks(e),
         .images_per_s = seconds > 0 ? (double)r->stage.samples / seconds : 0,
         .notes = r->notes,
         .disagreement = r->disagreement,

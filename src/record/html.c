@@ -97,8 +97,6 @@ static const char *const captions[N_FIGURES] = {
         "different sizes comparable.",
 };
 
-static const char *const axis_words[N_AXES] = {"by epochs", "by virtual seconds", "by bytes sent"};
-
 static bool has_agent_lines(const struct report *r)
 {
     size_t many = 0, few_enough = 0;
@@ -109,15 +107,26 @@ static bool has_agent_lines(const struct report *r)
     return many == 1 && few_enough == 1;
 }
 
+static void put_axis(FILE *to, const struct report *r, enum axis a)
+{
+    if (a == AXIS_SECONDS)
+        fprintf(to, "by %s seconds", report_clock(r));
+    else
+        fputs(a == AXIS_EPOCHS ? "by epochs" : "by bytes sent", to);
+}
+
 static void put_buttons(FILE *to, const struct report *r, enum axis by)
 {
     for (enum axis a = 0; a < N_AXES; a++)
-        if (report_shows(r, FIGURE_ACCURACY, a))
+        if (report_shows(r, FIGURE_ACCURACY, a)) {
             fprintf(
                 to,
                 "<input class=\"chosen\" type=\"radio\" name=\"by\" id=\"by-%s\"%s/><label class=\"pick\" "
-                "for=\"by-%s\">%s</label>\n",
-                axis_names[a], a == by ? " checked=\"checked\"" : "", axis_names[a], axis_words[a]);
+                "for=\"by-%s\">",
+                axis_names[a], a == by ? " checked=\"checked\"" : "", axis_names[a]);
+            put_axis(to, r, a);
+            fputs("</label>\n", to);
+        }
     if (has_agent_lines(r))
         fputs("<input class=\"chosen\" type=\"checkbox\" id=\"each\" checked=\"checked\"/><label "
               "class=\"pick\" "
@@ -284,10 +293,11 @@ static void put_notes(FILE *to, const struct report_run *run)
     size_t shown = run->n_notes < MOST_NOTES ? run->n_notes : MOST_NOTES;
     fputs("<h3>What happened: ", to);
     put_kinds(to, run);
-    fputs("</h3><div class=\"box tall\"><table><thead><tr><th>virtual s</th><th>agent</th><th "
-          "class=\"t\">kind</th>"
-          "<th class=\"t\">what</th></tr></thead><tbody>\n",
-          to);
+    fprintf(to,
+            "</h3><div class=\"box tall\"><table><thead><tr><th>%s s</th><th>agent</th><th "
+            "class=\"t\">kind</th>"
+            "<th class=\"t\">what</th></tr></thead><tbody>\n",
+            run->end.on_machines ? "real" : "virtual");
     for (size_t i = 0; i < shown; i++) {
         const struct report_note *note = &run->notes[i];
         fputs("<tr>", to);
@@ -317,8 +327,10 @@ static void put_facts(FILE *to, const struct report_run *run)
     fputs(". ", to);
     fprintf(to, run->finished ? "Trained for %.4g epochs" : "Not finished: after %.4g epochs", s->epochs);
     fputs(", in ", to);
-    put_real(to, s->virtual_s, 1);
-    fputs(" virtual and ", to);
+    if (!s->on_machines) {
+        put_real(to, s->virtual_s, 1);
+        fputs(" virtual and ", to);
+    }
     put_real(to, s->real_s, 1);
     fputs(" real seconds", to);
     if (run->n_alive < run->n_agents)

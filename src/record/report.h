@@ -69,6 +69,8 @@ enum axis { AXIS_EPOCHS, AXIS_SECONDS, AXIS_BYTES, N_AXES };
 extern const char *const figure_names[N_FIGURES]; /* "accuracy", ... */
 extern const char *const axis_names[N_AXES];      /* "epochs", ...   */
 
+/* Of which kind the seconds of the runs are: "virtual", "real", or "virtual or real". */
+const char *report_clock(const struct report *r);
 /* Whether there is anything to draw: disagreement needs several agents, the axis of bytes somebody who sent
  * some. */
 bool report_shows(const struct report *r, enum figure figure, enum axis by);

@@ -94,7 +94,8 @@ static void epochs(const struct report_run *r, char text[CELL_TEXT])
 
 static void virtual_s(const struct report_run *r, char text[CELL_TEXT])
 {
-    cell_real(r->end.virtual_s, 1, text);
+    if (!r->end.on_machines)
+        cell_real(r->end.virtual_s, 1, text);
 }
 
 static void real_s(const struct report_run *r, char text[CELL_TEXT])
@@ -155,13 +156,13 @@ static const struct report_column columns[] = {
     {"averaged %", "accuracy of the mean of all agents' models", false, NULL, averaged},
     {"loss", "on the test samples, mean over the agents", false, NULL, loss},
     {"epochs", "passes over an agent's own samples", false, NULL, epochs},
-    {"s to target", "virtual seconds until the mean accuracy of the agents was that of the target", false,
+    {"s to target", "seconds, virtual ones where there are any, until the mean accuracy of the agents was that of the target", false,
      NULL, to_target},
     {"virtual s", "seconds on the machines and the network the experiment describes", false, NULL, virtual_s},
-    {"real s", "seconds on the machine that ran it", false, NULL, real_s},
+    {"real s", "seconds on the machine, or machines, that ran it", false, NULL, real_s},
     {"MB sent", "by all agents together", false, NULL, megabytes},
     {"messages", "by all agents together", false, NULL, messages},
-    {"waiting %", "of the agents' virtual time spent on nothing but waiting for others", false, NULL,
+    {"waiting %", "of the agents' time, virtual where it is, spent on nothing but waiting for others", false, NULL,
      waiting},
     {"waited for", "whom the others waited for most, and for how long together", true, waited_for, NULL},
     {"staleness", "steps a gradient was behind when it was applied, on average", false, NULL, staleness},

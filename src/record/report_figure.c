@@ -38,6 +38,14 @@ struct figure_maker {
     bool detailed;      /* one run of several agents: its agents are shown as well */
 };
 
+const char *report_clock(const struct report *r)
+{
+    size_t n_real = 0;
+    for (size_t i = 0; i < r->n; i++)
+        n_real += r->runs[i].end.on_machines;
+    return n_real == 0 ? "virtual" : n_real == r->n ? "real" : "virtual or real";
+}
+
 /* ---- numbers ---- */
 
 static double x_of(const struct report_point *p, enum axis axis)
@@ -389,7 +397,7 @@ static const char *x_label(struct figure_maker *m)
     case AXIS_EPOCHS:
         return "epochs (passes over an agent's own samples)";
     case AXIS_SECONDS:
-        return arena_printf(&m->arena, "virtual time (%s)", m->unit.name);
+        return arena_printf(&m->arena, "%s time (%s)", report_clock(m->report), m->unit.name);
     default:
         return arena_printf(&m->arena, "sent by all agents together (%s)", m->unit.name);
     }

@@ -113,6 +113,7 @@ struct summary {
     struct spread accuracy, loss;
     double best_accuracy, averaged_accuracy; /* averaged: as in struct evaluation */
     double real_s, virtual_s, images_per_s;
+    bool on_machines; /* the world's clock is that of real machines: what is called virtual is not */
     uint64_t bytes, messages, notes;
     uint64_t dropped;     /* gradients that came too late to count */
     double waiting_share; /* of the agents' virtual time, 0 to 1 */

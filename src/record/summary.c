@@ -60,7 +60,7 @@ json_t *json_spread(const struct spread *s)
 static json_t *summary_object(const struct summary *s)
 {
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, "
         "s:I, s:I, s:I, s:I, "
         "s:o, s:o, s:o, s:o, s:o, s:s}",
         "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
@@ -69,7 +69,7 @@ static json_t *summary_object(const struct summary *s)
         json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
         "best_accuracy", json_number(s->best_accuracy), "averaged_accuracy",
         json_number(s->averaged_accuracy), "real_s", json_number(s->real_s), "virtual_s",
-        json_number(s->virtual_s), "images_per_s", json_number(s->images_per_s), "bytes",
+        json_number(s->virtual_s), "clock", s->on_machines ? "real" : "virtual", "images_per_s", json_number(s->images_per_s), "bytes",
         (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes", (json_int_t)s->notes, "dropped",
         (json_int_t)s->dropped, "waiting_share", json_number(s->waiting_share), "staleness_mean",
         json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max), "disagreement",
@@ -190,7 +190,8 @@ static void effort(FILE *to, const struct summary *s)
     line(to, "trained", cell, note);
     snprintf(note, NOTE, "%.0f samples a second", s->images_per_s);
     line(to, "time", duration(s->real_s, cell), isfinite(s->images_per_s) ? note : "");
-    line(to, "virtual time", duration(s->virtual_s, cell), "on the machines the experiment describes");
+    if (!s->on_machines)
+        line(to, "virtual time", duration(s->virtual_s, cell), "on the machines the experiment describes");
 }
 
 enum { AGENTS_ON_A_LINE = 5, AGENTS_LISTED = 20 };
@@ -221,7 +222,8 @@ static void shares(FILE *to, const struct waiting *w)
 static fault waits(FILE *to, const struct summary *s)
 {
     char *sentence, cell[CELL];
-    line(to, "waiting", percent(100 * s->waiting_share, cell), "of the agents' virtual time");
+    line(to, "waiting", percent(100 * s->waiting_share, cell),
+         s->on_machines ? "of the agents' time" : "of the agents' virtual time");
     if (!s->waiting.n_members || !(s->waiting.virtual_s > 0) || s->waiting.most == NO_MEMBER)
         return OK;
     shares(to, &s->waiting);

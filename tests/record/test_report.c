@@ -172,6 +172,48 @@ static void the_rival_is_the_single_model_with_the_batch_of_all_agents(void **st
     report_release(&r);
 }
 
+static const char ON_RANKS[] = "name: r\ndata: {set: toys, batch: 8}\nagents: 4\nworld: {kind: mpi}\nstrategy: consensus\n";
+
+/* The words of the table, of the page and of a figure for the seconds of some runs. */
+static void check_clock(const char *const *paths, size_t n, const char *words, bool has_virtual_column)
+{
+    struct report r;
+    char *text, label[64];
+    assert_ok(report_read(paths, n, &r));
+    assert_ok(report_table(&r, &text));
+    assert_true((strstr(text, "virtual s") != NULL) == has_virtual_column);
+    free(text);
+    assert_ok(report_html(&r, AXIS_SECONDS, &text));
+    snprintf(label, sizeof label, ">by %s seconds</label>", words);
+    assert_non_null(strstr(text, label));
+    free(text);
+    assert_ok(report_svg(&r, FIGURE_LOSS, AXIS_SECONDS, &text));
+    snprintf(label, sizeof label, ">%s time (s)<", words);
+    assert_non_null(strstr(text, label));
+    free(text);
+    report_release(&r);
+}
+
+static void seconds_are_called_what_they_are(void **state)
+{
+    make_run(*state, "here", CONSENSUS, 4, true);
+    make_run(*state, "there", ON_RANKS, 4, true);
+    make_run(*state, "half", ON_RANKS, 4, false);
+    const char *all[] = {in(*state, "here"), in(*state, "there"), in(*state, "half")};
+    check_clock(all, 1, "virtual", true);
+    check_clock(all + 1, 2, "real", false);
+    check_clock(all, 3, "virtual or real", true);
+    struct report r;
+    char *page;
+    assert_ok(report_read(all + 1, 1, &r));
+    assert_ok(report_html(&r, AXIS_EPOCHS, &page));
+    assert_null(strstr(page, "virtual and"));
+    assert_null(strstr(page, "<th>virtual s</th>"));
+    assert_non_null(strstr(page, "<th>real s</th>"));
+    free(page);
+    report_release(&r);
+}
+
 static size_t count(const char *text, const char *words)
 {
     size_t n = 0;
@@ -293,6 +335,7 @@ int main(void)
         SCRATCH(what_was_recorded_is_read_back),
         SCRATCH(the_summary_has_the_last_word),
         SCRATCH(the_rival_is_the_single_model_with_the_batch_of_all_agents),
+        SCRATCH(seconds_are_called_what_they_are),
         SCRATCH(a_page_of_a_thousand_agents_shows_the_worst_and_stays_small),
         SCRATCH(forty_agents_have_a_line_each_and_one_run_among_several_has_none),
         SCRATCH(one_agent_has_nothing_to_disagree_about_and_sends_nothing),

@@ -99,7 +99,8 @@ static void the_object_has_every_key_with_its_value(void **state)
     json_t *o = object_of(&s);
     static const char *const texts[][2] = {{"name", "fashion"},  {"strategy", "single"},
                                            {"status", "done"},   {"run", "runs/fashion"},
-                                           {"version", "0.1.0"}, {"engine", "dnnl"}};
+                                           {"version", "0.1.0"}, {"engine", "dnnl"},
+                                           {"clock", "virtual"}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_string_equal(json_string_value(json_object_get(o, texts[i][0])), texts[i][1]);
     assert_string_equal(json_string_value(json_object_get(o, "params_sha256")), example.params_sha256);
@@ -120,7 +121,7 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "notes", NULL) == 3);
     assert_true(at(o, "dropped", NULL) == 7);
     assert_true(json_is_null(json_object_get(o, "waiting"))); /* it is not known */
-    assert_int_equal(json_object_size(o), 27);
+    assert_int_equal(json_object_size(o), 28);
     json_decref(o);
 }
 
@@ -268,6 +269,20 @@ static void the_table_stays_in_its_columns_with_numbers_of_any_size(void **state
     }
 }
 
+static void real_machines_have_real_time_alone(void **state)
+{
+    (void)state;
+    struct summary s = example;
+    s.agents = 4, s.on_machines = true;
+    json_t *o = object_of(&s);
+    assert_string_equal(json_string_value(json_object_get(o, "clock")), "real");
+    json_decref(o);
+    char *text = table_of(&s);
+    assert_null(strstr(text, "virtual"));
+    assert_has(text, "of the agents' time");
+    free(text);
+}
+
 static void without_an_evaluation_nothing_is_known(void **state)
 {
     (void)state;
@@ -318,6 +333,7 @@ int main(void)
         cmocka_unit_test(the_table_tells_a_single_agent_what_counts),
         cmocka_unit_test(the_table_tells_many_agents_how_they_differ),
         cmocka_unit_test(the_table_stays_in_its_columns_with_numbers_of_any_size),
+        cmocka_unit_test(real_machines_have_real_time_alone),
         cmocka_unit_test(without_an_evaluation_nothing_is_known),
         cmocka_unit_test(durations_are_said_as_people_say_them),
     };
