@@ -1,6 +1,8 @@
 /* inside.h - what the files of the world `mpi` share.
  *
- *   courier.c   what travels: heads, bodies, who is heard of
+ *   message.c   what a message is made of
+ *   send.c      what is sent
+ *   courier.c   what comes: heads, bodies, who is heard of
  *   wait.c      how one waits for it
  *   fetch.c     rows of ranks on this machine, read where they lie
  *   mail.c      what agents send each other and how they receive it
@@ -249,13 +251,32 @@ static inline size_t floats_of(const struct mpi *w, enum row row)
     return row_size(&w->engine->setup, row);
 }
 
-/* courier.c */
-fault courier_open(struct mpi *w);
-void courier_close(struct mpi *w);
-/* Everything that has come is delivered, everything that can go goes. */
-void progress(struct mpi *w);
-/* Of so many heads that were sent to me all have come, and all their bodies. */
-bool all_is_here(struct mpi *w, uint64_t n_heads);
+/* message.c */
+struct message *message_new(struct mpi *w, size_t n_bytes); /* NULL: out of memory */
+void message_drop(struct mpi *w, struct message *m);
+/* Memory for bytes, kept for the next one who asks for so much. */
+unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room);
+void give_bytes(struct mpi *w, unsigned char *bytes, size_t room);
+void free_blanks(struct mpi *w);
+/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until one waits. */
+const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end);
+size_t span_bytes(const struct mpi *w, struct span s);
+size_t floats_in_row(const struct mpi *w, struct span s, enum row row);
+static inline struct span span_of(const struct head *h)
+{
+    return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
+}
+/* A stretch of the bytes that follow a head: of a row, or of plain bytes. */
+struct stretch {
+    size_t n_bytes;
+    int row; /* -1: plain */
+    size_t first, end;
+};
+/* How the bytes after a head are cut into bodies; sender and receiver cut alike. */
+int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MOST_BODIES]);
+
+/* send.c */
+enum { TAG_HEAD = 1, TAG_BODY = 2 }; /* MPI's */
 /* A message whose bytes are copied; `tag` is whatever the kind needs. */
 void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
 /* The same, where the bytes are rows, one after the other. */
@@ -266,19 +287,18 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
 /* Waits until the floats of a row that are still being sent are gone. */
 fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
 bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
-struct message *message_new(struct mpi *w, size_t n_bytes); /* NULL: out of memory */
-/* Memory for bytes, kept for the next one who asks for so much. */
-unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room);
-void give_bytes(struct mpi *w, unsigned char *bytes, size_t room);
-void message_drop(struct mpi *w, struct message *m);
-/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until one waits. */
-const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end);
-size_t span_bytes(const struct mpi *w, struct span s);
-size_t floats_in_row(const struct mpi *w, struct span s, enum row row);
-static inline struct span span_of(const struct head *h)
-{
-    return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
-}
+bool is_through(MPI_Request *request, MPI_Status *status);
+void look_after_sendings(struct mpi *w);
+void hear_of_fetching(struct mpi *w, uint64_t offer); /* it is over */
+void forget_sendings(struct mpi *w);                  /* at the end: those that nobody has taken */
+
+/* courier.c */
+fault courier_open(struct mpi *w);
+void courier_close(struct mpi *w);
+/* Everything that has come is delivered, everything that can go goes. */
+void progress(struct mpi *w);
+/* Of so many heads that were sent to me all have come, and all their bodies. */
+bool all_is_here(struct mpi *w, uint64_t n_heads);
 
 /* wait.c */
 /* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */

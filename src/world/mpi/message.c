@@ -1,0 +1,115 @@
+/* message.c - what a message is made of: memory that is kept, floats of rows, and the bodies its bytes are cut into. */
+#include <stdlib.h>
+
+#include "world/mpi/inside.h"
+
+/* ---- memory ---- */
+
+static unsigned log2_of(size_t room)
+{
+    return 63u - (unsigned)__builtin_clzll(room);
+}
+
+unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room)
+{
+    *room = 64;
+    while (*room < n)
+        *room *= 2;
+    struct blank *b = w->blanks[log2_of(*room)];
+    if (b)
+        w->blanks[log2_of(*room)] = b->next;
+    return b ? (unsigned char *)b : aligned_alloc(64, *room);
+}
+
+void give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
+{
+    struct blank *b = (struct blank *)(void *)bytes;
+    if (!b)
+        return;
+    b->next = w->blanks[log2_of(room)];
+    w->blanks[log2_of(room)] = b;
+}
+
+void free_blanks(struct mpi *w)
+{
+    for (size_t i = 0; i < 64; i++)
+        while (w->blanks[i]) {
+            struct blank *next = w->blanks[i]->next;
+            free(w->blanks[i]);
+            w->blanks[i] = next;
+        }
+}
+
+struct message *message_new(struct mpi *w, size_t n_bytes)
+{
+    struct message *m = w->free_messages;
+    if (m)
+        w->free_messages = m->next;
+    else
+        m = malloc(sizeof *m);
+    if (!m)
+        return NULL;
+    *m = (struct message){0};
+    m->bytes = take_bytes(w, n_bytes, &m->room);
+    return m->bytes ? m : (free(m), NULL);
+}
+
+void message_drop(struct mpi *w, struct message *m)
+{
+    if (!m)
+        return;
+    if (m->head.offer)
+        offer_is_over(w, m);
+    give_bytes(w, m->bytes, m->room);
+    m->next = w->free_messages;
+    w->free_messages = m;
+}
+
+/* ---- spans ---- */
+
+size_t floats_in_row(const struct mpi *w, struct span s, enum row row)
+{
+    size_t size = s.rows & 1u << row ? floats_of(w, row) : 0, end = s.end < size ? s.end : size;
+    return end > s.first ? end - s.first : 0;
+}
+
+size_t span_bytes(const struct mpi *w, struct span s)
+{
+    size_t n = 0;
+    for (int row = 0; row < N_ROWS; row++)
+        n += floats_in_row(w, s, (enum row)row) * sizeof(float);
+    return n;
+}
+
+const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end)
+{
+    const float *at = (const float *)(const void *)m->bytes;
+    struct span s = span_of(&m->head);
+    size_t n = floats_in_row(w, s, row);
+    if (m->head.kind == MSG_BYTES || s.first > first || s.first + n < end || !n)
+        return NULL;
+    if (m->head.offer)
+        return offered_row(w, m->from, row) + first;
+    for (int before = 0; before < (int)row; before++)
+        at += floats_in_row(w, s, (enum row)before);
+    return at + (first - s.first);
+}
+
+int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MOST_BODIES])
+{
+    int n = 0;
+    if (h->n_bytes <= INLINE_BYTES || h->offer)
+        return 0;
+    size_t piece = w->piece_bytes / sizeof(float);
+    struct span s = span_of(h);
+    for (int row = 0; row < N_ROWS; row++)
+        for (size_t at = 0, all = floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES; at += piece) {
+            size_t some = all - at < piece ? all - at : piece;
+            out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};
+        }
+    for (size_t at = 0; !h->rows && at < h->n_bytes && n < MOST_BODIES; at += w->piece_bytes) {
+        size_t some = h->n_bytes - at < w->piece_bytes ? h->n_bytes - at : w->piece_bytes;
+        out[n++] = (struct stretch){some, -1, at, at + some};
+    }
+    return n;
+}

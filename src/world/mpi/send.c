@@ -1,0 +1,222 @@
+/* send.c - what this rank sends: heads and bytes as copies, rows from where they lie, or an offer to read them there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/mpi/inside.h"
+
+static struct sending *sending_new(struct mpi *w, size_t n_bytes)
+{
+    struct sending *s = w->free_sendings;
+    if (s)
+        w->free_sendings = s->next;
+    else
+        s = malloc(sizeof *s);
+    if (!s)
+        return NULL;
+    *s = (struct sending){0};
+    if (n_bytes && !(s->copy = take_bytes(w, n_bytes, &s->room))) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static void put_on_the_way(struct mpi *w, struct sending *s, const void *bytes, size_t n, size_t to, int tag)
+{
+    s->to = to;
+    s->request = MPI_REQUEST_NULL;
+    MPI_Isend(bytes, (int)n, MPI_BYTE, (int)to, tag, w->comm, &s->request);
+    s->next = w->sendings;
+    w->sendings = s;
+}
+
+/* The head, and what follows where it fits; `bytes` NULL: of rows. */
+static void send_head(struct mpi *w, size_t to, const struct head *h, const unsigned char *bytes)
+{
+    if (w->peers[to].is_gone)
+        return;
+    bool fits = h->n_bytes <= INLINE_BYTES;
+    size_t n = sizeof *h + (fits ? (size_t)h->n_bytes : 0);
+    struct sending *s = sending_new(w, n);
+    if (!s) {
+        break_off(w, OUT_OF_MEMORY);
+        return;
+    }
+    memcpy(s->copy, h, sizeof *h);
+    unsigned char *at = s->copy + sizeof *h;
+    struct span span = span_of(h);
+    if (fits && bytes)
+        memcpy(at, bytes, (size_t)h->n_bytes);
+    for (int row = 0; fits && !bytes && row < N_ROWS; row++) {
+        size_t some = floats_in_row(w, span, (enum row)row) * sizeof(float);
+        if (some)
+            memcpy(at, row_of(w, (enum row)row) + span.first, some);
+        at += some;
+    }
+    if (h->kind <= LAST_OF_AGENTS) {
+        w->sent++;
+        w->peers[to].sent++;
+    }
+    w->told[to]++;
+    put_on_the_way(w, s, s->copy, n, to, TAG_HEAD);
+}
+
+void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
+{
+    struct stretch stretches[MOST_BODIES];
+    const unsigned char *at = bytes;
+    if (w->is_leaving || w->peers[to].is_gone)
+        return;
+    int n_bodies = message_cut(w, &h, stretches);
+    send_head(w, to, &h, bytes ? bytes : (const void *)&h);
+    for (int i = 0; i < n_bodies; i++) {
+        struct sending *s = sending_new(w, stretches[i].n_bytes);
+        if (!s) {
+            break_off(w, OUT_OF_MEMORY);
+            return;
+        }
+        memcpy(s->copy, at, stretches[i].n_bytes);
+        at += stretches[i].n_bytes;
+        put_on_the_way(w, s, s->copy, stretches[i].n_bytes, to, TAG_BODY);
+    }
+}
+
+void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
+{
+    tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
+}
+
+void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (i != w->link.self)
+            tell(w, i, kind, tag, NULL, 0);
+}
+
+static void offer_rows(struct mpi *w, size_t to, struct head *h)
+{
+    struct span span = span_of(h);
+    h->offer = ++w->offers;
+    for (int row = 0; row < N_ROWS; row++) {
+        size_t n = floats_in_row(w, span, (enum row)row);
+        struct sending *s = n ? sending_new(w, 0) : NULL;
+        if (n && !s)
+            break_off(w, OUT_OF_MEMORY);
+        if (!s)
+            continue;
+        *s = (struct sending){
+            .next = w->sendings, .to = to, .row = (enum row)row, .first = span.first, .end = span.first + n,
+            .offer = h->offer};
+        w->sendings = s;
+    }
+    send_head(w, to, h, NULL);
+}
+
+void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
+{
+    struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span), 0};
+    struct stretch stretches[MOST_BODIES];
+    if (w->is_leaving || w->peers[to].is_gone)
+        return;
+    if (kind == MSG_ROWS && can_offer(w, to, (size_t)h.n_bytes)) {
+        offer_rows(w, to, &h);
+        return;
+    }
+    int n_bodies = message_cut(w, &h, stretches);
+    send_head(w, to, &h, NULL);
+    for (int i = 0; i < n_bodies; i++) {
+        struct sending *s = sending_new(w, 0);
+        if (!s) {
+            break_off(w, OUT_OF_MEMORY);
+            return;
+        }
+        s->row = (enum row)stretches[i].row;
+        s->first = stretches[i].first;
+        s->end = stretches[i].end;
+        put_on_the_way(w, s, row_of(w, s->row) + s->first, stretches[i].n_bytes, to, TAG_BODY);
+    }
+}
+
+static void take_off(struct mpi *w, struct sending **at)
+{
+    struct sending *s = *at;
+    *at = s->next;
+    give_bytes(w, s->copy, s->room);
+    s->next = w->free_sendings;
+    w->free_sendings = s;
+}
+
+/* Where a process is gone a request may fail, and is none any more; then it never comes through, until all that has to do
+ * with that process is let go of. */
+bool is_through(MPI_Request *request, MPI_Status *status)
+{
+    int through = 0;
+    if (*request == MPI_REQUEST_NULL)
+        return false;
+    int error = MPI_Test(request, &through, status);
+    return through && (error == MPI_SUCCESS || is_only_delayed(error));
+}
+
+void look_after_sendings(struct mpi *w)
+{
+    for (struct sending **at = &w->sendings; *at;)
+        if (!(*at)->offer && is_through(&(*at)->request, MPI_STATUS_IGNORE))
+            take_off(w, at);
+        else
+            at = &(*at)->next;
+}
+
+void hear_of_fetching(struct mpi *w, uint64_t offer)
+{
+    for (struct sending **at = &w->sendings; *at;)
+        if ((*at)->offer == offer)
+            take_off(w, at);
+        else
+            at = &(*at)->next;
+}
+
+bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end)
+{
+    for (const struct sending *s = w->sendings; s; s = s->next)
+        if (!s->copy && s->row == row && s->first < end && s->end > first)
+            return true;
+    return false;
+}
+
+struct floats_on_the_way {
+    enum row row;
+    size_t first, end;
+};
+
+static bool are_gone(const struct mpi *w, const void *ctx)
+{
+    const struct floats_on_the_way *f = ctx;
+    return !is_being_sent(w, f->row, f->first, f->end);
+}
+
+fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
+{
+    struct floats_on_the_way f = {row, first, end};
+    if (are_gone(w, &f))
+        return OK;
+    fetch_everything(w); /* who must wait for others to read may be waited for */
+    bool before = w->goes_on;
+    w->goes_on = true;
+    fault wrong = wait_until(w, are_gone, &f, ANYONE);
+    w->goes_on = before;
+    return wrong;
+}
+
+void forget_sendings(struct mpi *w)
+{
+    for (struct sending **at = &w->sendings; *at;)
+        if ((*at)->offer) /* that nobody has taken */
+            take_off(w, at);
+        else
+            at = &(*at)->next;
+    while (w->free_sendings) {
+        struct sending *next = w->free_sendings->next;
+        free(w->free_sendings);
+        w->free_sendings = next;
+    }
+}
