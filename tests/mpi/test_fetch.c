@@ -2,6 +2,10 @@
  * ever. */
 #include "mpi/crew.h"
 
+#include <time.h>
+
+#include "base/clock.h"
+
 enum { OFFERED = 1, WORD = 2 };
 
 static fault send_parameters(struct agent *a, size_t to)
@@ -200,6 +204,76 @@ static void a_run_ends_though_offers_were_not_wanted(void **state)
         crew_run(offer_to_nobody, "");
 }
 
+/* ---- looks ---- */
+
+/* The leader begins to look when agent 2 has the rows of agent 1 in its mail; agent 2 hears everything for a while
+ * and reads nothing, and agent 1 wants to write them. */
+static fault write_beside_a_look(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct mpi *w = mpi_of(a->link);
+    struct parcel p;
+    char word = 0;
+    crew_fill(a, ROW_PARAMS, 1);
+    if (a->index == 1) {
+        TRY(send_parameters(a, 2));
+        return fill_by_mixing(a, 2);
+    }
+    if (a->index == 2) {
+        for (double until_s = clock_now_s() + 20; !w->mail && clock_now_s() < until_s;)
+            progress(w);
+        TRY(ops->send(a->link, 0, WORD, &word, 1));
+        for (double until_s = clock_now_s() + 0.3; clock_now_s() < until_s; nanosleep(&(struct timespec){0, 100000}, NULL))
+            progress(w);
+        TRY(ops->recv_rows(a->link, 1, OFFERED, &p, NULL));
+        ops->drop(a->link, &p);
+    }
+    if (a->index)
+        return OK;
+    TRY(ops->recv(a->link, 2, WORD, &word, 1, NULL));
+    while (!crew_of(a)->kept[0])
+        TRY(agent_end_round(a));
+    return OK;
+}
+
+static bool always(void *ctx, uint64_t round)
+{
+    (void)ctx;
+    return round > 0;
+}
+
+static fault look_at_the_writer(void *ctx)
+{
+    struct crew *c = ctx;
+    struct world *w = c->run->world;
+    if (c->run->stage.ended < c->n) /* a moment at which it does not look */
+        return OK;
+    float *row = malloc(c->size * sizeof *row);
+    fault f = row ? w->ops->settle(w) : OUT_OF_MEMORY;
+    if (!f)
+        f = w->ops->read(w, ROW_PARAMS, 1, row);
+    c->kept[0]++;
+    c->kept[1] = f ? 0 : (uint64_t)row[0];
+    free(row);
+    return f;
+}
+
+static void a_look_does_not_come_before_a_write_that_waits_for_readers_alone(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_needs(3);
+    crew_open_row(&c, (struct strategy_row){.run = write_beside_a_look, .hears_everyone = true, .n_keep = 2, .asynchronous = true}, "");
+    c.run->stage.rounds = 1000;
+    c.watcher.is_due = always;
+    c.watcher.moment = look_at_the_writer;
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+    assert_int_equal(c.kept[0], crew_leads() ? 1 : 0);
+    assert_int_equal(c.kept[1], crew_leads() ? 2 : 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +283,7 @@ int main(void)
         cmocka_unit_test(whoever_waits_fetches_what_it_has_in_hand),
         cmocka_unit_test(what_was_offered_and_forgotten_is_let_go),
         cmocka_unit_test(rows_that_cannot_be_seen_are_sent),
+        cmocka_unit_test(a_look_does_not_come_before_a_write_that_waits_for_readers_alone),
         cmocka_unit_test(a_run_ends_though_offers_were_not_wanted),
     };
     return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
