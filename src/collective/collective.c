@@ -2,7 +2,7 @@
 #include "collective/collective.h"
 
 extern const struct collective collective_all_to_all, collective_star, collective_tree, collective_ring,
-    collective_butterfly, collective_halving_doubling, collective_binary_blocks;
+    collective_butterfly, collective_halving_doubling, collective_binary_blocks, collective_auto;
 
 static fault native_sum(struct group *g, enum row row, size_t first, size_t end)
 {
@@ -18,7 +18,7 @@ static fault native_sum(struct group *g, enum row row, size_t first, size_t end)
 static const struct collective native = {
     .name = "native", .help = "the all-reduce of the world itself, where it has one", .sum = native_sum};
 
-const struct collective *const collectives[N_COLLECTIVES + 1] = {
+const struct collective *const collectives[N_COLLECTIVES + 2] = {
     [ALL_TO_ALL] = &collective_all_to_all,
     [STAR] = &collective_star,
     [TREE] = &collective_tree,
@@ -27,9 +27,10 @@ const struct collective *const collectives[N_COLLECTIVES + 1] = {
     [HALVING_DOUBLING] = &collective_halving_doubling,
     [BINARY_BLOCKS] = &collective_binary_blocks,
     [NATIVE] = &native,
+    [AUTO] = &collective_auto,
 };
 
-const char *const collective_names[N_COLLECTIVES + 2] = {
+const char *const collective_names[N_COLLECTIVES + 3] = {
     [ALL_TO_ALL] = "all-to-all",
     [STAR] = "star",
     [TREE] = "tree",
@@ -38,6 +39,7 @@ const char *const collective_names[N_COLLECTIVES + 2] = {
     [HALVING_DOUBLING] = "halving-doubling",
     [BINARY_BLOCKS] = "binary-blocks",
     [NATIVE] = "native",
+    [AUTO] = "auto",
 };
 
 static size_t end_of(const struct group *g, enum row row, size_t end)

@@ -37,7 +37,7 @@ struct collective {
 
 /* In the order of the enum below; names as written after `algorithm:`. After our own comes the world's, where
  * it has one (link_ops.sum): it sums over all agents or not at all, has no formulas, and its bits are its own
- * affair. */
+ * affair; and then the choice among our own (auto.c), which has no formulas of its own either. */
 enum {
     ALL_TO_ALL,
     STAR,
@@ -47,10 +47,11 @@ enum {
     HALVING_DOUBLING,
     BINARY_BLOCKS,
     N_COLLECTIVES,
-    NATIVE = N_COLLECTIVES
+    NATIVE = N_COLLECTIVES,
+    AUTO
 };
-extern const struct collective *const collectives[N_COLLECTIVES + 1];
-extern const char *const collective_names[N_COLLECTIVES + 2]; /* NULL at the end: the choices of a setting */
+extern const struct collective *const collectives[N_COLLECTIVES + 2];
+extern const char *const collective_names[N_COLLECTIVES + 3]; /* NULL at the end: the choices of a setting */
 
 /* Sum, then every member divides by their number. An end beyond the row, TO_END say, means the row's end. */
 fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
@@ -58,6 +59,8 @@ fault group_mean(struct group *g, const struct collective *c, enum row row, size
 /* Of a sum; one alone, or with nothing to sum, sends nothing. */
 struct cost collective_cost(const struct collective *c, size_t members, size_t floats);
 double cost_seconds(struct cost c, double alpha_s, double beta_s);
+/* Of our own; both times 0: nothing is known of the network. */
+const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s);
 
 /* Everyone's span becomes the root's (a rank), along a binomial tree. */
 fault group_broadcast(struct group *g, size_t root, struct span span);

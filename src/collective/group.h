@@ -35,6 +35,8 @@ struct group {
     uint64_t origin;      /* the first member of this generation: tells parts apart that were cut off */
     uint64_t *sets;       /* owned: sets of agents, see group.c */
     struct hello *hellos; /* owned: what everyone said of itself when this generation was formed */
+    double alpha_s;       /* what a message takes: its latency, ... */
+    double beta_s;        /* ... and each of its floats; both 0: not known */
     bool is_newcomer;     /* back after a crash: knows nothing of the others' generation */
 };
 

@@ -299,7 +299,7 @@ static int64_t whole_of(const struct node *map, const char *key)
 static const char *describe_strategy(const struct node *strategy, struct arena *arena)
 {
     static const char *const telling[] = {"every", "pairs", "order", "algorithm", "mode", "tau"};
-    static const char *const usual[] = {"1", "0", "adapt-then-combine", "", "", ""};
+    static const char *const usual[] = {"1", "0", "adapt-then-combine", "auto", "", ""};
     const char *text = word_of(strategy, "kind");
     if (!text || strategy->kind != NODE_MAP)
         return text ? arena_text(arena, text) : "unknown";

@@ -113,15 +113,15 @@ static json_t *outcome(const struct report_run *r)
 {
     const struct summary *s = &r->end;
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "accuracy",
-        json_spread(&s->accuracy), "loss", json_spread(&s->loss), "averaged_accuracy",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:I}",
+        "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss), "averaged_accuracy",
         json_number(s->averaged_accuracy), "best_accuracy", json_number(s->best_accuracy), "rival",
         rival_object(r->rival), "epochs", json_number(s->epochs), "rounds", (json_int_t)s->rounds, "samples",
         (json_int_t)s->samples, "virtual_s", json_number(s->virtual_s), "real_s", json_number(s->real_s),
-        "clock", s->on_machines ? "real" : "virtual", "bytes", (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "waiting_share",
-        json_number(s->waiting_share), "staleness_mean", json_number(s->staleness_mean), "staleness_max",
-        json_number(s->staleness_max), "disagreement", json_disagreement(&s->disagreement), "notes",
-        (json_int_t)r->n_notes);
+        "clock", s->on_machines ? "real" : "virtual", "bytes", (json_int_t)s->bytes, "messages",
+        (json_int_t)s->messages, "waiting_share", json_number(s->waiting_share), "staleness_mean",
+        json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max), "disagreement",
+        json_disagreement(&s->disagreement), "notes", (json_int_t)r->n_notes);
 }
 
 fault report_json(const struct report *r, char **out)

@@ -69,12 +69,12 @@ static json_t *summary_object(const struct summary *s)
         json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
         "best_accuracy", json_number(s->best_accuracy), "averaged_accuracy",
         json_number(s->averaged_accuracy), "real_s", json_number(s->real_s), "virtual_s",
-        json_number(s->virtual_s), "clock", s->on_machines ? "real" : "virtual", "images_per_s", json_number(s->images_per_s), "bytes",
-        (json_int_t)s->bytes, "messages", (json_int_t)s->messages, "notes", (json_int_t)s->notes, "dropped",
-        (json_int_t)s->dropped, "waiting_share", json_number(s->waiting_share), "staleness_mean",
-        json_number(s->staleness_mean), "staleness_max", json_number(s->staleness_max), "disagreement",
-        json_disagreement(&s->disagreement), "waiting", json_waiting(&s->waiting, true), "params_sha256",
-        s->params_sha256);
+        json_number(s->virtual_s), "clock", s->on_machines ? "real" : "virtual", "images_per_s",
+        json_number(s->images_per_s), "bytes", (json_int_t)s->bytes, "messages", (json_int_t)s->messages,
+        "notes", (json_int_t)s->notes, "dropped", (json_int_t)s->dropped, "waiting_share",
+        json_number(s->waiting_share), "staleness_mean", json_number(s->staleness_mean), "staleness_max",
+        json_number(s->staleness_max), "disagreement", json_disagreement(&s->disagreement), "waiting",
+        json_waiting(&s->waiting, true), "params_sha256", s->params_sha256);
 }
 
 static fault dump(const struct summary *s, size_t flags, char **out)

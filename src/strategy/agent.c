@@ -17,6 +17,14 @@ static void free_room(struct agent *a)
     a->missed = NULL;
 }
 
+/* Where agents are at several sites, as if all were apart. */
+static void know_network(struct group *g, const struct network_settings *n)
+{
+    struct wire wire = n->sites.n > 1 ? n->across : n->within;
+    g->alpha_s = wire.latency_s;
+    g->beta_s = wire.bytes_per_s > 0 ? sizeof(float) / wire.bytes_per_s : 0;
+}
+
 fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share)
 {
     const struct experiment *e = stage->experiment;
@@ -30,6 +38,7 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
     if (!f && row->forms_group && !agent_helps(a))
         f = group_init(&a->group, index, a->parcels, stage->n_agents);
+    know_network(&a->group, &e->network);
     if (!f && !agent_helps(a))
         f = feed_init(&a->feed, &e->data, stage->seed, (uint32_t)index, share, n_share);
     return f;

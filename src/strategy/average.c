@@ -188,7 +188,7 @@ static const struct field fields[] = {
     {.name = "algorithm",
      .kind = FIELD_CHOICE,
      .offset = AT(algorithm),
-     .fallback = "ring",
+     .fallback = "auto",
      .choices = collective_names,
      .help = "how the parameters are summed"},
     MIXED_FIELDS(AT(mixed)),

@@ -1,4 +1,5 @@
-/* stranger.c - a library that has a thread of its own, which takes signals, before the program begins: some drivers do so. */
+/* stranger.c - a library that has a thread of its own, which takes signals, before the program begins: some
+ * drivers do so. */
 #include <pthread.h>
 #include <unistd.h>
 

@@ -315,15 +315,27 @@ static void formulas_are_those_of_the_literature(void **state)
 static void names_are_those_of_the_algorithms(void **state)
 {
     (void)state;
-    for (size_t i = 0; i <= NATIVE; i++)
+    for (size_t i = 0; i <= AUTO; i++)
         assert_string_equal(collectives[i]->name, collective_names[i]);
-    assert_null(collective_names[NATIVE + 1]);
+    assert_null(collective_names[AUTO + 1]);
+}
+
+static void
+on_a_network_that_is_not_known_short_spans_have_few_steps_and_long_ones_little_to_send(void **state)
+{
+    (void)state;
+    for (size_t m = 2; m < 40; m += 5) {
+        assert_ptr_equal(collective_fastest(m, 1000, 0, 0), collectives[BUTTERFLY]);
+        assert_ptr_equal(collective_fastest(m, 100000, 0, 0), collectives[HALVING_DOUBLING]);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_those_of_the_algorithms),
+        cmocka_unit_test(
+            on_a_network_that_is_not_known_short_spans_have_few_steps_and_long_ones_little_to_send),
         cmocka_unit_test(formulas_are_those_of_the_literature),
         cmocka_unit_test(costs_are_those_of_the_literature_where_latency_is_small),
         cmocka_unit_test(costs_are_those_of_the_literature_where_latency_is_moderate),

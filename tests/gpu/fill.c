@@ -1,4 +1,5 @@
-/* fill.c - takes a GPU's memory but for so many MiB, says so, and keeps it until its input ends: for real.sh. */
+/* fill.c - takes a GPU's memory but for so many MiB, says so, and keeps it until its input ends: for real.sh.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -206,8 +206,8 @@ static void a_run_ends_though_offers_were_not_wanted(void **state)
 
 /* ---- looks ---- */
 
-/* The leader begins to look when agent 2 has the rows of agent 1 in its mail; agent 2 hears everything for a while
- * and reads nothing, and agent 1 wants to write them. */
+/* The leader begins to look when agent 2 has the rows of agent 1 in its mail; agent 2 hears everything for a
+ * while and reads nothing, and agent 1 wants to write them. */
 static fault write_beside_a_look(struct agent *a)
 {
     const struct link_ops *ops = a->link->ops;
@@ -223,7 +223,8 @@ static fault write_beside_a_look(struct agent *a)
         for (double until_s = clock_now_s() + 20; !w->mail && clock_now_s() < until_s;)
             progress(w);
         TRY(ops->send(a->link, 0, WORD, &word, 1));
-        for (double until_s = clock_now_s() + 0.3; clock_now_s() < until_s; nanosleep(&(struct timespec){0, 100000}, NULL))
+        for (double until_s = clock_now_s() + 0.3; clock_now_s() < until_s;
+             nanosleep(&(struct timespec){0, 100000}, NULL))
             progress(w);
         TRY(ops->recv_rows(a->link, 1, OFFERED, &p, NULL));
         ops->drop(a->link, &p);
@@ -263,7 +264,10 @@ static void a_look_does_not_come_before_a_write_that_waits_for_readers_alone(voi
     struct crew c;
     (void)state;
     crew_needs(3);
-    crew_open_row(&c, (struct strategy_row){.run = write_beside_a_look, .hears_everyone = true, .n_keep = 2, .asynchronous = true}, "");
+    crew_open_row(&c,
+                  (struct strategy_row){
+                      .run = write_beside_a_look, .hears_everyone = true, .n_keep = 2, .asynchronous = true},
+                  "");
     c.run->stage.rounds = 1000;
     c.watcher.is_due = always;
     c.watcher.moment = look_at_the_writer;

@@ -172,7 +172,8 @@ static void the_rival_is_the_single_model_with_the_batch_of_all_agents(void **st
     report_release(&r);
 }
 
-static const char ON_RANKS[] = "name: r\ndata: {set: toys, batch: 8}\nagents: 4\nworld: {kind: mpi}\nstrategy: consensus\n";
+static const char ON_RANKS[] =
+    "name: r\ndata: {set: toys, batch: 8}\nagents: 4\nworld: {kind: mpi}\nstrategy: consensus\n";
 
 /* The words of the table, of the page and of a figure for the seconds of some runs. */
 static void check_clock(const char *const *paths, size_t n, const char *words, bool has_virtual_column)

@@ -97,10 +97,9 @@ static void the_object_has_every_key_with_its_value(void **state)
     s.averaged_accuracy = 91.25, s.waiting_share = 0.125, s.notes = 3, s.dropped = 7;
     s.staleness_mean = 1.5, s.staleness_max = 9;
     json_t *o = object_of(&s);
-    static const char *const texts[][2] = {{"name", "fashion"},  {"strategy", "single"},
-                                           {"status", "done"},   {"run", "runs/fashion"},
-                                           {"version", "0.1.0"}, {"engine", "dnnl"},
-                                           {"clock", "virtual"}};
+    static const char *const texts[][2] = {
+        {"name", "fashion"},  {"strategy", "single"}, {"status", "done"},  {"run", "runs/fashion"},
+        {"version", "0.1.0"}, {"engine", "dnnl"},     {"clock", "virtual"}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_string_equal(json_string_value(json_object_get(o, texts[i][0])), texts[i][1]);
     assert_string_equal(json_string_value(json_object_get(o, "params_sha256")), example.params_sha256);

@@ -101,6 +101,52 @@ static void replicas_stay_equal_for_any_number_of_agents(void **state)
         }
 }
 
+/* ---- the choice of an algorithm ---- */
+
+/* Virtual seconds of a few rounds; NULL: by the algorithm that nobody named. */
+static double seconds_by(const char *algorithm, int m, double latency_ms, double mbps)
+{
+    struct cast g;
+    char *text = text_of(
+        PLAIN("mlp:16-32-3", "2", "{kind: sgd, lr: 0.05}") //
+        "strategy: {kind: allreduce%s%s}\nagents: %d\nnetwork: {latency_ms: %g, bandwidth_mbps: %g}\n",
+        algorithm ? ", algorithm: " : "", algorithm ? algorithm : "", m, latency_ms, mbps);
+    cast_open(&g, text, 3);
+    free(text);
+    cast_play(&g);
+    double seconds = local_now_s(g.world);
+    cast_close(&g);
+    return seconds;
+}
+
+static void the_algorithm_that_nobody_named_is_the_fastest_on_the_network(void **state)
+{
+    (void)state;
+    static const struct {
+        double latency_ms, mbps;
+    } networks[] = {{0.001, 1}, {0.1, 1}, {1, 1}, {5, 1}, {50, 1}, {20, 100}};
+    size_t n_winners = 0;
+    bool has_won[N_COLLECTIVES] = {false};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
+        for (int m = 2; m <= 13; m++) {
+            double least = INFINITY, latency = networks[i].latency_ms, mbps = networks[i].mbps;
+            int best = 0;
+            for (int c = 0; c < N_COLLECTIVES; c++) {
+                double s = seconds_by(collective_names[c], m, latency, mbps);
+                if (s < least)
+                    least = s, best = c;
+            }
+            has_won[best] = true;
+            double s = seconds_by(NULL, m, latency, mbps);
+            if (s > 1.01 * least)
+                fail_msg("%d agents, %g ms, %g Mbit/s: %g s, but %g s by %s", m, latency, mbps, s, least,
+                         collective_names[best]);
+        }
+    for (int c = 0; c < N_COLLECTIVES; c++)
+        n_winners += has_won[c];
+    assert_true(n_winners >= 3); /* there was something to choose */
+}
+
 /* ---- buckets ---- */
 
 static double seconds_with_buckets(double bucket_kb, float **row, size_t *size)
@@ -376,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_agents_step_as_one_with_a_large_batch),
         cmocka_unit_test(replicas_stay_equal_for_any_number_of_agents),
+        cmocka_unit_test(the_algorithm_that_nobody_named_is_the_fastest_on_the_network),
         cmocka_unit_test(buckets_travel_while_the_backward_pass_goes_on),
         cmocka_unit_test(the_living_go_on_without_the_dead),
         cmocka_unit_test(whoever_returns_is_one_of_them_again),

@@ -201,23 +201,23 @@ static void averages_are_as_many_as_said(void **state)
 {
     (void)state;
     static const struct {
-        const char *strategy;
+        const char *settings;
         uint64_t averages;
-    } cases[] = {{"{kind: average, tau: 1}", 20},
-                 {"{kind: average, tau: 6}", 4},
-                 {"{kind: average, tau: 10}", 2},
-                 {"{kind: average, tau: end}", 1},
-                 {"{kind: average, tau: 1000}", 1},
-                 {"{kind: average, tau: 10, from_epoch: 0.25}", 5 + 2},
-                 {"{kind: average, tau: end, from_epoch: 0.25}", 5 + 1}};
+    } cases[] = {{"tau: 1", 20},
+                 {"tau: 6", 4},
+                 {"tau: 10", 2},
+                 {"tau: end", 1},
+                 {"tau: 1000", 1},
+                 {"tau: 10, from_epoch: 0.25", 5 + 2},
+                 {"tau: end, from_epoch: 0.25", 5 + 1}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct cast g; /* a share is 20 samples, an epoch 20 rounds */
-        char *text = text_of(TINY("%s") "agents: 3\n", cases[c].strategy);
+        char *text = text_of(TINY("{kind: average, algorithm: ring, %s}") "agents: 3\n", cases[c].settings);
         cast_open(&g, text, 20);
         free(text);
         cast_play(&g);
         struct link_counts n = cast_counts(&g);
-        assert_int_equal(n.messages, cases[c].averages * 3 * 2 * 2); /* ring: 2 (m - 1) by each */
+        assert_int_equal(n.messages, cases[c].averages * 3 * 2 * 2); /* 2 (m - 1) by each */
         assert_int_equal(n.bytes, cases[c].averages * 2 * 2 * g.size * sizeof(float));
         must_all_be_equal(&g);
         cast_close(&g);

@@ -24,14 +24,17 @@ static bool find(void *library, const char *name, void *function, size_t size)
     return at != NULL;
 }
 
-/* A driver runs what was built for its CUDA or an earlier one, and, within a whole number, for a somewhat later one. */
+/* A driver runs what was built for its CUDA or an earlier one, and, within a whole number, for a somewhat
+ * later one. */
 static fault look_at_version(struct driver *d)
 {
     int version = 0;
     if (!find(d->library, "cuDriverGetVersion", &d->cuDriverGetVersion, sizeof d->cuDriverGetVersion) ||
         d->cuDriverGetVersion(&version) != CUDA_SUCCESS || version / 1000 >= CUDA_VERSION / 1000)
         return OK;
-    return FAIL(FAULT_ENGINE, "the NVIDIA driver of this machine is too old: it is for CUDA %d.%d, and this veche was built with %d.%d",
+    return FAIL(FAULT_ENGINE,
+                "the NVIDIA driver of this machine is too old: it is for CUDA %d.%d, and this veche was "
+                "built with %d.%d",
                 version / 1000, version % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 }
 

@@ -1,4 +1,5 @@
-/* message.c - what a message is made of: memory that is kept, floats of rows, and the bodies its bytes are cut into. */
+/* message.c - what a message is made of: memory that is kept, floats of rows, and the bodies its bytes are
+ * cut into. */
 #include <stdlib.h>
 
 #include "world/mpi/inside.h"
@@ -103,7 +104,8 @@ int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MO
     size_t piece = w->piece_bytes / sizeof(float);
     struct span s = span_of(h);
     for (int row = 0; row < N_ROWS; row++)
-        for (size_t at = 0, all = floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES; at += piece) {
+        for (size_t at = 0, all = floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES;
+             at += piece) {
             size_t some = all - at < piece ? all - at : piece;
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};
         }

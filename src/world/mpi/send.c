@@ -1,4 +1,5 @@
-/* send.c - what this rank sends: heads and bytes as copies, rows from where they lie, or an offer to read them there. */
+/* send.c - what this rank sends: heads and bytes as copies, rows from where they lie, or an offer to read
+ * them there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,9 +105,12 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
             break_off(w, OUT_OF_MEMORY);
         if (!s)
             continue;
-        *s = (struct sending){
-            .next = w->sendings, .to = to, .row = (enum row)row, .first = span.first, .end = span.first + n,
-            .offer = h->offer};
+        *s = (struct sending){.next = w->sendings,
+                              .to = to,
+                              .row = (enum row)row,
+                              .first = span.first,
+                              .end = span.first + n,
+                              .offer = h->offer};
         w->sendings = s;
     }
     send_head(w, to, h, NULL);
@@ -146,8 +150,8 @@ static void take_off(struct mpi *w, struct sending **at)
     w->free_sendings = s;
 }
 
-/* Where a process is gone a request may fail, and is none any more; then it never comes through, until all that has to do
- * with that process is let go of. */
+/* Where a process is gone a request may fail, and is none any more; then it never comes through, until all
+ * that has to do with that process is let go of. */
 bool is_through(MPI_Request *request, MPI_Status *status)
 {
     int through = 0;
