@@ -49,6 +49,7 @@ struct veche_comparison {
     double patience_s;    /* with the others */
     double told_s;        /* when they were told something last */
     bool alone;           /* the method at hand is the leader's alone */
+    char engine[16];      /* the name of the one that was told last */
 };
 
 static inline bool comparison_leads(const veche_comparison *c)

@@ -109,13 +109,28 @@ static fault open_method(veche_comparison *c)
     return OK;
 }
 
+/* With the first method, and when a method gets another engine than the one before: one may be too large for a GPU. */
+static void tell_engine(veche_comparison *c)
+{
+    const char *line = veche_run_engine(c->run);
+    char name[sizeof c->engine], text[512];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(line, ":"), line);
+    if (strcmp(name, c->engine) == 0)
+        return;
+    strcpy(c->engine, name);
+    snprintf(text, sizeof text, "the engine is %s", line);
+    tell(c, VECHE_NOTICE, text);
+}
+
 static fault run_method(veche_comparison *c, bool *opened)
 {
     tell(c, VECHE_METHOD, method_at_hand(c)->label);
     fault f = open_method(c);
     *opened = !f;
-    if (!f)
+    if (!f) {
+        tell_engine(c);
         f = veche_go(c->run);
+    }
     comparison_let_go(c);
     c->alone = false;
     return f;

@@ -1,8 +1,8 @@
 /* signals.c - Ctrl+C at a long job.
  *
- * SIGINT and SIGTERM are taken by a thread of their own that asks the job to stop, and says so; a second one, or one that
- * comes before the job begins, ends the program at once (what is on the disk stays whole, since files are replaced only by
- * rename).
+ * SIGINT and SIGTERM are taken by a thread of their own that asks the job to stop, and says so; one that comes a second later
+ * or more, or before the job begins, ends the program at once (what is on the disk stays whole, since files are replaced
+ * only by rename).
  */
 #include <stdio.h>
 #include <time.h>

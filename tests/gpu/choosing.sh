@@ -46,6 +46,9 @@ refused 'the GPU pretended GPU has compute capability 7.5; at least 8.0 is neede
 refused 'the GPU pretended GPU has no memory free' PRETENDED_GPU_MIB=0
 refused 'has [0-9]+ MiB free of 4; [0-9]+ MiB are needed for' PRETENDED_GPU_MIB=4
 
+succeeds "a comparison on a GPU that is full" env PRETENDED_GPU_MIB=4 "$veche" compare exp.yaml --over strategy=consensus,gossip --out both
+holds "says once that it does without" test "$(grep -Ec '^note: the engine is (dnnl|ref).*no GPU: .*MiB are needed' <<<"$err")" -eq 1
+
 faults "no driver, asked for" 'there is no NVIDIA driver on this machine' without engine=cuda
 succeeds "no driver, not asked for" without
 holds "no driver is said" grep -Eq '^(dnnl|ref).*no GPU: there is no NVIDIA driver' <<<"$(engine)"
