@@ -470,7 +470,7 @@ static fault moment(void *ctx)
         keep_pace(r);
         session_tell(r, VECHE_PROGRESS, NULL);
     }
-    if (evaluate)
+    if (evaluate && session_rounds(r) < r->stage.rounds) /* the last one comes when all have ended: see finish */
         TRY(session_evaluate(r));
     if (save)
         TRY(session_save(r));

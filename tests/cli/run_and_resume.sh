@@ -42,6 +42,11 @@ done
 succeeds 'the resolved experiment runs' "$veche" run runs/exp/experiment.yaml --json
 holds 'the resolved experiment gives the same bits' test "$(json params_sha256 <<<"$out")" = "$whole"
 
+# Agents that part on the way and have the same parameters in the end, when all have said goodbye to their server.
+succeeds 'agents that are not in step' "$veche" run exp.yaml --json -d apart agents=3 strategy='{kind: ps, mode: async}' machines.speed='[1, 0.5, 0.3]' network='{latency_ms: 5, bandwidth_mbps: 1}' optim='{kind: sgd, lr: 0.05}'
+holds 'the last evaluation is of what all have in the end' python3 -c "import sys; sys.exit(not $(json disagreement.linf <<<"$out") < 1e-5)"
+holds 'it is none more than the others' test "$(grep -c '"evaluation"' apart/exp/events.jsonl)" -eq 6
+
 # A run long enough to be interrupted (its second checkpoint comes after a three hundredth of it), and what it comes to when
 # left alone. (Always in a subshell, so that the process is the program itself.)
 epochs=400
