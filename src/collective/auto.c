@@ -21,7 +21,7 @@ const struct collective *collective_fastest(size_t members, size_t floats, doubl
     const struct collective *best = collectives[floats < SHORT_FLOATS ? BUTTERFLY : HALVING_DOUBLING];
     double least = INFINITY;
     for (int i = 0; (alpha_s > 0 || beta_s > 0) && i < N_COLLECTIVES; i++) {
-        double takes = cost_seconds(collective_cost(collectives[i], members, floats), alpha_s, beta_s);
+        double takes = collectives[i]->seconds(members, floats, alpha_s, beta_s);
         if (takes < least)
             best = collectives[i], least = takes;
     }

@@ -59,7 +59,8 @@ fault group_mean(struct group *g, const struct collective *c, enum row row, size
 /* Of a sum; one alone, or with nothing to sum, sends nothing. */
 struct cost collective_cost(const struct collective *c, size_t members, size_t floats);
 double cost_seconds(struct cost c, double alpha_s, double beta_s);
-/* Of our own; both times 0: nothing is known of the network. */
+/* Of our own, for two members or more and one float or more; both times 0: nothing is known of the network.
+ */
 const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s);
 
 /* Everyone's span becomes the root's (a rank), along a binomial tree. */

@@ -36,9 +36,10 @@ fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint3
     a->shares = calloc(a->parcel_room, sizeof *a->shares);
     a->missed = calloc(1 + (agent_helps(a) ? stage->n_members : degree), sizeof *a->missed);
     fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
-    if (!f && row->forms_group && !agent_helps(a))
+    if (!f && row->forms_group && !agent_helps(a)) {
         f = group_init(&a->group, index, a->parcels, stage->n_agents);
-    know_network(&a->group, &e->network);
+        know_network(&a->group, &e->network);
+    }
     if (!f && !agent_helps(a))
         f = feed_init(&a->feed, &e->data, stage->seed, (uint32_t)index, share, n_share);
     return f;

@@ -15,10 +15,8 @@ begin() { # begin FOLDER [NAME=VALUE...]: a run of hours, as far as its second c
     pid=$!
     wait_for_checkpoint "$1"
 }
-ended() { # ended FOLDER: waits for it, 60 seconds at most
-    timeout 60 tail -s 0.1 --pid=$pid -f /dev/null || kill -KILL $pid
-    wait $pid
-    code=$?
+ended() { # ended FOLDER
+    wait_for_end $pid
     out=$(cat "$1.out") err=$(cat "$1.err")
 }
 stopped() { # stopped WHAT FOLDER

@@ -4,11 +4,7 @@
 source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$work"
 
-why=$(why_no_gpu)
-if [[ -n $why ]]; then
-    echo "SKIPPED: $why"
-    exit 77
-fi
+skip_because "$(why_no_gpu)"
 
 # Rows of a GiB and more, and little to compute.
 cat >exp.yaml <<'Y'
@@ -30,9 +26,8 @@ stops() { # stops WHAT ENGINE: a run of hours takes SIGINT as it should
     for _ in $(seq 600); do grep -q '^run: ' stop.err && break || sleep 0.1; done
     sleep 1
     kill -INT $pid
-    timeout 60 tail -s 0.1 --pid=$pid -f /dev/null || kill -KILL $pid
-    wait $pid
-    code=$? out=$(cat stop.out) err=$(cat stop.err)
+    wait_for_end $pid
+    out=$(cat stop.out) err=$(cat stop.err)
     holds "$1: the engine is $2" grep -Eq "^$2" stop.err
     holds "$1: exit code 1" test $code -eq 1
     holds "$1: stops after a round" grep -q '^veche: stopped on request after round' stop.err

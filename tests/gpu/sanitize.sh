@@ -6,10 +6,7 @@ cd "$work"
 
 why=$(why_no_gpu)
 command -v compute-sanitizer >/dev/null || why=${why:-there is no compute-sanitizer}
-if [[ -n $why ]]; then
-    echo "SKIPPED: $why"
-    exit 77
-fi
+skip_because "$why"
 
 cat >exp.yaml <<'Y'
 name: exp

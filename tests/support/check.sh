@@ -5,7 +5,9 @@
 #   misused WHAT COMMAND...             exit code 2
 #   holds WHAT TEST...                  any command that must succeed, silently
 #   wait_for_checkpoint FOLDER          until the run `exp` in it has written two checkpoints, or 60 seconds
+#   wait_for_end PID                    60 seconds at most; leaves the exit code in $code
 #   why_no_gpu                          in a sentence; nothing where there is one that $veche can use
+#   skip_because WHY                    ends the script, unless WHY is empty
 #   done_checking                       prints the count; the exit code of the script
 #
 # Each leaves the command's output in $out and its stderr in $err.
@@ -79,6 +81,18 @@ wait_for_checkpoint() { # wait_for_checkpoint FOLDER: until the run exp in it ha
         sleep 0.01
     done
     return 1
+}
+
+wait_for_end() {
+    timeout 60 tail -s 0.1 --pid="$1" -f /dev/null || kill -KILL "$1"
+    wait "$1"
+    code=$?
+}
+
+skip_because() {
+    [[ -n $1 ]] || return 0
+    echo "SKIPPED: $1"
+    exit 77
 }
 
 why_no_gpu() {
