@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Many agents through the program: faults name their place, runs of the three strategies repeat, stop and go on.
 source "$(dirname "$0")/../support/check.sh"
 cd "$work" || exit 1
