@@ -50,6 +50,7 @@ struct veche_comparison {
     double told_s;        /* when they were told something last */
     bool alone;           /* the method at hand is the leader's alone */
     char engine[16];      /* the name of the one that was told last */
+    bool places_are_told;
 };
 
 static inline bool comparison_leads(const veche_comparison *c)

@@ -122,6 +122,19 @@ static void tell_engine(veche_comparison *c)
     tell(c, VECHE_NOTICE, text);
 }
 
+/* Which rank is where, a notice for each machine, with the first method that all ranks share. */
+static void tell_places(veche_comparison *c)
+{
+    char *places = NULL, *rest;
+    if (!c->places_are_told && !c->alone)
+        fault_drop(veche_run_places(c->run, &places));
+    for (char *line = places ? strtok_r(places, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+        tell(c, VECHE_NOTICE, line);
+        c->places_are_told = true;
+    }
+    free(places);
+}
+
 static fault run_method(veche_comparison *c, bool *opened)
 {
     tell(c, VECHE_METHOD, method_at_hand(c)->label);
@@ -129,6 +142,7 @@ static fault run_method(veche_comparison *c, bool *opened)
     *opened = !f;
     if (!f) {
         tell_engine(c);
+        tell_places(c);
         f = veche_go(c->run);
     }
     comparison_let_go(c);

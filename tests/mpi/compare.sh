@@ -30,6 +30,7 @@ here() { "$veche" run exp.yaml -d "$work/here" --json world=local "$@"; }
 every_method() {
     succeeds "$kind: by every method" launch 3 compare "$work/exp.yaml" world=mpi -o "all-$kind" --json
     echo "$out" >object
+    holds "$kind: which rank is where, once" test "$(grep -c '^note: .*: rank 0 is process .*, rank 2 is process ' <<<"$err")" -eq 1
     for method in single consensus gossip allreduce average ps; do
         agents=3 words=()
         [[ $method != ps ]] || agents=2 words=(topology=complete:2)                    # one of the ranks serves
