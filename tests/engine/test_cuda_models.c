@@ -1,14 +1,25 @@
 /* Whole networks on the engine `cuda` against the judge `ref`, and bit for bit against itself. Needs a GPU.
  */
-#include "engine/cuda_judge.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/must.h"
+#include "support/question.h"
 
 static void check_model(const char *name, struct shape input, size_t batch, size_t n_replicas, bool is_calm,
                         enum nature nature)
 {
     struct graph *g = model_build(name, input, 10);
     struct dataset *d = random_dataset(1, input, 10, 60, 100);
-    check_question((struct question){g, d, batch, n_replicas, PRECISION_FP32, 5, false, is_calm}, name,
-                   nature);
+    struct question q = {
+        .g = g, .data = d, .batch = batch, .n_replicas = n_replicas, .seed = 5, .exam = 7, .calm = is_calm};
+    check_in_both(&engine_cuda, q, name, nature);
     random_dataset_free(d);
     graph_free(g);
 }
@@ -68,8 +79,9 @@ static void check_blocks(size_t stages, size_t batch, size_t n_replicas)
     make_uneven(&d->test);
     char what[64];
     snprintf(what, sizeof what, "blocks of %zu stages", stages);
-    struct question q = {g, d, batch, n_replicas, PRECISION_FP32, stages, false, true};
-    check_question(q, what, stages < 3 ? BENDS : DEEP);
+    struct question q = {
+        .g = g, .data = d, .batch = batch, .n_replicas = n_replicas, .seed = stages, .exam = 7, .calm = true};
+    check_in_both(&engine_cuda, q, what, stages < 3 ? BENDS : DEEP);
     random_dataset_free(d);
     graph_free(g);
     net_release(&n);
@@ -113,15 +125,15 @@ static float *sum_of_gradients(struct question q, enum precision precision, size
 {
     size_t size = q.g->size;
     q.precision = precision;
-    struct engine *e = open_engine(&engine_cuda, &q);
+    struct engine *e = question_open(&engine_cuda, &q);
     struct answer a = answer_new(&q);
     float *row = zeros(size, sizeof *row), *sum = zeros(size, sizeof *sum);
-    write_rows(e, &q, 0);
+    question_write(&q, e, 0);
     must(e->ops->read(e, ROW_PARAMS, 0, row));
     for (size_t i = 1; i < q.n_replicas; i++)
         must(e->ops->write(e, ROW_PARAMS, i, row));
     for (uint64_t round = 0; round < rounds; round++) {
-        learn(e, &q, round, &a);
+        question_learn(&q, e, round, &a);
         for (size_t i = 0; i < q.n_replicas; i++) {
             must(e->ops->read(e, ROW_GRADS, i, row));
             for (size_t k = 0; k < size; k++)
@@ -156,7 +168,7 @@ static void mean_gradients_of_many_lessons_agree(void **state)
     struct graph *g = model_build("resnet20", input, 10);
     struct dataset *d = random_dataset(1, input, 10, 2000, 1);
     make_telling(&d->train);
-    struct question q = {g, d, 32, 16, PRECISION_FP32, 5, false, false};
+    struct question q = {.g = g, .data = d, .batch = 32, .n_replicas = 16, .seed = 5};
     double few = mean_apart(q, "resnet20", 1), many = mean_apart(q, "resnet20", 16);
     assert_true(many < 2e-2);
     assert_true(many < few / 3);
@@ -168,15 +180,15 @@ static void mean_gradients_of_many_lessons_agree(void **state)
 static struct answer learn_repeated(struct question q, enum precision precision, size_t times)
 {
     struct pick *once = zeros(q.batch, sizeof *once), *picks = zeros(times * q.batch, sizeof *picks);
-    struct lesson *lessons = make_lessons(&q, 0, once);
+    struct lesson *lessons = question_lessons(&q, 0, once);
     for (size_t i = 0; i < times * q.batch; i++)
         picks[i] = once[i % q.batch];
     lessons->picks = picks;
     q.batch *= times;
     q.precision = precision;
     struct answer a = answer_new(&q);
-    struct engine *e = open_engine(&engine_cuda, &q);
-    write_rows(e, &q, 0);
+    struct engine *e = question_open(&engine_cuda, &q);
+    question_write(&q, e, 0);
     must(e->ops->learn(e, lessons, 1));
     a.loss[0] = lessons->loss;
     must(e->ops->read(e, ROW_GRADS, 0, a.grads));
@@ -194,7 +206,7 @@ static void check_repeated(const char *model, struct shape input, size_t batch, 
 {
     struct graph *g = model_build(model, input, 10);
     struct dataset *d = random_dataset(1, input, 10, 60, 1);
-    struct question q = {g, d, batch, 1, PRECISION_FP32, 5, false, false};
+    struct question q = {.g = g, .data = d, .batch = batch, .n_replicas = 1, .seed = 5};
     struct answer small = learn_repeated(q, PRECISION_FP32, 1),
                   large = learn_repeated(q, PRECISION_FP32, times),
                   small_bf16 = learn_repeated(q, PRECISION_BF16, 1),
@@ -204,8 +216,8 @@ static void check_repeated(const char *model, struct shape input, size_t batch, 
     check_answer(&q, &large, &small, what, 1e-4, 1e-4);
     snprintf(what, sizeof what, "%s, %zu x %zu pictures, bf16", model, times, batch);
     check_answer(&q, &large_bf16, &small_bf16, what, 2e-2, 1);
-    assert_true(distance(&q, &large_bf16, &small, 0).grads <
-                1.5 * distance(&q, &small_bf16, &small, 0).grads);
+    assert_true(answer_distance(&q, &large_bf16, &small, 0).grads <
+                1.5 * answer_distance(&q, &small_bf16, &small, 0).grads);
     struct answer *all[] = {&small, &large, &small_bf16, &large_bf16};
     for (int i = 0; i < 4; i++)
         answer_release(all[i]);
@@ -243,7 +255,8 @@ static void the_same_seed_gives_the_same_bits(void **state)
     struct graph *g = model_build("resnet20", input, 10);
     struct dataset *d = random_dataset(1, input, 10, 60, 100);
     for (int p = 0; p < 2; p++) {
-        struct question q = {g, d, 16, 5, p ? PRECISION_BF16 : PRECISION_FP32, 5, false, false};
+        struct question q = {.g = g, .data = d, .batch = 16, .n_replicas = 5, .seed = 5, .exam = 7};
+        q.precision = p ? PRECISION_BF16 : PRECISION_FP32;
         struct answer a = ask(&engine_cuda, &q), b = ask(&engine_cuda, &q);
         for (size_t i = 0; i < q.n_replicas; i++)
             assert_true(same_answer(&q, &a, &b, i, i));
@@ -262,13 +275,14 @@ static void a_lesson_gives_the_same_bits_alone_and_beside_others(void **state)
     struct graph *g = model_build("resnet20", input, 10);
     struct dataset *d = random_dataset(1, input, 10, 60, 100);
     for (int p = 0; p < 2; p++) {
-        struct question q = {g, d, 16, 5, p ? PRECISION_BF16 : PRECISION_FP32, 5, false, false};
+        struct question q = {.g = g, .data = d, .batch = 16, .n_replicas = 5, .seed = 5, .exam = 7};
+        q.precision = p ? PRECISION_BF16 : PRECISION_FP32;
         struct pick *picks = zeros(q.n_replicas * q.batch, sizeof *picks);
-        struct lesson *lessons = make_lessons(&q, 0, picks);
-        struct engine *e = open_engine(&engine_cuda, &q);
+        struct lesson *lessons = question_lessons(&q, 0, picks);
+        struct engine *e = question_open(&engine_cuda, &q);
         float *together = zeros(g->size, sizeof *together), *alone = zeros(g->size, sizeof *alone);
         for (size_t i = 0; i < q.n_replicas; i++)
-            write_rows(e, &q, i);
+            question_write(&q, e, i);
         must(e->ops->learn(e, lessons, q.n_replicas));
         must(e->ops->read(e, ROW_GRADS, lessons[3].replica, together));
         must(e->ops->learn(e, lessons + 3, 1));
@@ -287,7 +301,7 @@ static void a_lesson_gives_the_same_bits_alone_and_beside_others(void **state)
 /* An argument is a pattern: only the tests whose names match it are run. */
 int main(int argc, char **argv)
 {
-    if (no_gpu())
+    if (is_missing(&engine_cuda))
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_models_agree),

@@ -1,5 +1,14 @@
 /* Rows of the engine `cuda`: steps and mixes are the host's bit for bit. Needs a GPU. */
-#include "engine/cuda_judge.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/must.h"
+#include "support/question.h"
 #include "optim/rules.h"
 
 struct rule {
@@ -126,7 +135,7 @@ static void mixes_are_the_hosts_bit_for_bit(void **state)
 /* An argument is a pattern: only the tests whose names match it are run. */
 int main(int argc, char **argv)
 {
-    if (no_gpu())
+    if (is_missing(&engine_cuda))
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_every_optimiser_are_the_hosts_bit_for_bit),
