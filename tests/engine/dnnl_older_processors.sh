@@ -1,12 +1,47 @@
-#!/bin/bash
-# The engine `dnnl` as on processors with narrower vectors: other orders of channels, other kernels, the same laws.
-build=$1
-for name in dnnl dnnl_bits; do
-    suite=$build/tests/engine.$name
-    [ -x "$suite" ] || exit 77
-    if ! log=$(DNNL_MAX_CPU_ISA=AVX2 "$suite" 2>&1); then
-        echo "engine.$name fails with DNNL_MAX_CPU_ISA=AVX2:"
-        echo "$log"
-        exit 1
-    fi
+#!/usr/bin/env bash
+# The engine `dnnl` as on processors with narrower vectors: other orders of channels, other kernels, the same laws. And on none of them does a
+# convolution of any number of channels fall to oneDNN's naive loops, which are slower by a factor of hundreds.
+source "$(dirname "$0")/../support/check.sh" "$1"
+cd "$work"
+[[ -x $build/tests/engine.dnnl ]] || skip_because "the build has no oneDNN"
+
+# Fewer channels than a block and more than colours, as the input and between; blocks that are not full; strides.
+cat >exp.yaml <<'Y'
+name: exp
+data:  { set: { kind: images, channels: 5, size: 16, samples: 32, test_samples: 8 }, batch: 16 }
+model:
+  - conv:   { out: 6, kernel: 3, pad: 1 }
+  - relu:   {}
+  - conv:   { out: 20, kernel: 3, pad: 1 }
+  - relu:   {}
+  - conv:   { out: 24, kernel: 5, pad: 2 }
+  - relu:   {}
+  - conv:   { out: 10, kernel: 3, pad: 1, stride: 2 }
+  - linear: { out: 10 }
+optim: { kind: sgd, lr: 0.01 }
+strategy: single
+engine: { kind: dnnl, threads: 1 }
+train: { epochs: 1, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
+Y
+
+uses_no_naive_loops() { # WHAT ARGUMENTS...: of `veche run`
+    succeeds "$1" env DNNL_VERBOSE=1 "$veche" run exp.yaml -d "runs/$1" "${@:2}"
+    local kernels=$(grep -a ',exec,.*convolution,' <<<"$out" | sed 's/.*convolution,\([^,]*\),.*/\1/' | sort -u)
+    out=$kernels
+    holds "$1: oneDNN says what it does" test -n "$kernels"
+    holds "$1: no naive loops" test -z "$(grep ^ref <<<"$kernels")"
+}
+
+for isa in ALL AVX2 SSE41; do
+    export DNNL_MAX_CPU_ISA=$isa
+    for precision in fp32 bf16; do
+        [[ $precision == fp32 ]] || "$veche" bench engine engine=dnnl model=logistic batch=1 seconds=0.01 precision=bf16 >/dev/null 2>&1 || continue
+        uses_no_naive_loops "$isa, $precision" engine.precision=$precision
+        uses_no_naive_loops "$isa, $precision, LeNet" engine.precision=$precision model=lenet data.set.channels=1 data.set.size=28
+    done
+    [[ $isa == ALL ]] && continue # the tests of their own
+    for name in dnnl dnnl_bits; do
+        succeeds "engine.$name with $isa" "$build/tests/engine.$name"
+    done
 done
+done_checking

@@ -55,7 +55,20 @@ static const struct op *only_reader(const struct graph *g)
     return NULL;
 }
 
-/* The order oneDNN likes for a convolution of middle size. */
+/* Whether oneDNN has only naive loops for the weights' gradient with x and dy in these orders. */
+static fault gradient_is_naive(struct program *p, struct conv_shape s, enum format in, enum format out,
+                               bool *is)
+{
+    struct kernel *k;
+    s.in = in;
+    s.out = out;
+    TRY(kernel_conv(p->onednn, &s, PASS_WEIGHTS, false, NULL, &k));
+    *is = kernel_is_naive(k);
+    return OK;
+}
+
+/* The order oneDNN likes for a convolution of middle size. Before AVX2 it likes blocks on the way forward and
+ * has naive loops for the way back; plain pictures it multiplies as matrices there, both ways. */
 static fault ask_spatial_format(struct program *p)
 {
     struct conv_shape s = {.n = 8,
@@ -77,9 +90,17 @@ static fault ask_spatial_format(struct program *p)
         f = fault_before(f, "this processor does not compute in bf16: ");
     TRY(f);
     p->spatial = kernel_format(k);
+    bool liked_is_naive, plain_is_naive;
+    TRY(gradient_is_naive(p, s, p->spatial, p->spatial, &liked_is_naive));
+    TRY(gradient_is_naive(p, s, FORMAT_PLAIN, FORMAT_PLAIN, &plain_is_naive));
+    if (liked_is_naive && !plain_is_naive)
+        p->spatial = FORMAT_PLAIN;
     return OK;
 }
 
+/* As the way forward likes it, unless the weights' gradient has naive loops both for that and for oneDNN's
+ * own choice, which are what it can take (see conv.c): few channels, but more than colours. Then it lies as
+ * all others do, padded. */
 static fault ask_input_format(struct program *p, const struct op *op, enum format *out)
 {
     struct conv_shape s = conv_shape_of(p, op, 4);
@@ -88,6 +109,14 @@ static fault ask_input_format(struct program *p, const struct op *op, enum forma
     struct kernel *k;
     TRY(kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k));
     *out = kernel_format(k);
+    if (!p->is_learning)
+        return OK;
+    bool this_is_naive, any_is_naive;
+    s.c_out = layout_stored(&p->layouts[op->out]);
+    TRY(gradient_is_naive(p, s, *out, p->spatial, &this_is_naive));
+    TRY(gradient_is_naive(p, s, FORMAT_ANY, p->spatial, &any_is_naive));
+    if (this_is_naive && any_is_naive)
+        *out = p->spatial;
     return OK;
 }
 

@@ -5,6 +5,10 @@
  *   backward:  a partial gradient of w for each chunk; dx from dy
  *   one phase later: the partial gradients are summed in the chunks' order into the replica's row
  *
+ * oneDNN has nothing but naive loops where a blocked x has fewer channels than a block. Such a convolution is
+ * made over the blocks' padding as well, whose channels hold zeros in x and y and get zeros for weights and
+ * bias.
+ *
  * Where our own Winograd kernels (conv_own.c) are not in the build, oneDNN's are asked for by name where they
  * win: 3x3, stride 1, fp32, from 16 channels, for the data gradient from 32.
  */
@@ -23,6 +27,8 @@ struct way {
 enum { WHOLE, TAIL, N_SIZES }; /* chunks of full size, and the last when it is smaller */
 
 struct conv {
+    size_t c_in, c_out; /* channels, with those of the padding where it is widened       */
+    int wide;           /* buffer: weights and bias over all of these, or NO_BUFFER      */
     struct way forward[N_SIZES], data[N_SIZES];
     struct kernel *gradient[N_SIZES], *unpack;
     struct kernel *turn[N_SIZES]; /* x into the order that the gradient reads, or NULL */
@@ -52,6 +58,21 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
                                .out = p->layouts[op->out].format};
 }
 
+static struct conv_shape widened_shape(const struct program *p, const struct unit *u, size_t n)
+{
+    const struct conv *c = u->own;
+    struct conv_shape s = conv_shape_of(p, u->op, n);
+    s.c_in = c->c_in;
+    s.c_out = c->c_out;
+    return s;
+}
+
+static size_t weight_floats(const struct unit *u) /* as wide as it is made */
+{
+    const struct conv *c = u->own;
+    return c->c_out * c->c_in * u->op->kernel * u->op->kernel;
+}
+
 static bool suits_winograd(const struct conv_shape *s, enum pass pass)
 {
     size_t fewest = pass == PASS_DATA ? 32 : 16;
@@ -72,6 +93,35 @@ static fault best_conv(struct program *p, const struct conv_shape *s, enum pass 
     return kernel_conv(p->onednn, s, pass, false, like, out);
 }
 
+static fault is_naive(struct program *p, const struct conv_shape *s, enum pass pass, bool *out)
+{
+    struct kernel *k;
+    TRY(best_conv(p, s, pass, NULL, &k));
+    *out |= kernel_is_naive(k);
+    return OK;
+}
+
+static fault choose_width(struct program *p, const struct unit *u, struct conv *c)
+{
+    struct conv_shape s = conv_shape_of(p, u->op, p->chunk);
+    bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, naive = false;
+    c->c_in = s.c_in;
+    c->c_out = s.c_out;
+    c->wide = NO_BUFFER;
+    if (has_padding)
+        TRY(is_naive(p, &s, PASS_FORWARD, &naive));
+    if (has_padding && u->wanted[0])
+        TRY(is_naive(p, &s, PASS_DATA, &naive));
+    if (has_padding && p->is_learning)
+        TRY(is_naive(p, &s, PASS_WEIGHTS, &naive));
+    if (!naive)
+        return OK;
+    c->c_in = layout_stored(&u->in);
+    c->c_out = layout_stored(&u->out);
+    c->wide = buffer_keep(p, (weight_floats(u) + c->c_out) * sizeof(float));
+    return OK;
+}
+
 /* The weights of a way: shared with the way before it when they lie alike. */
 static fault way_weights(struct program *p, struct way *w, const struct way *before)
 {
@@ -89,7 +139,7 @@ static fault way_weights(struct program *p, struct way *w, const struct way *bef
 static fault make_gradient(struct program *p, const struct unit *u, struct conv *c, int i, size_t n)
 {
     const struct kernel *like = i == WHOLE ? NULL : c->gradient[WHOLE];
-    struct conv_shape s = conv_shape_of(p, u->op, n);
+    struct conv_shape s = widened_shape(p, u, n);
     TRY(best_conv(p, &s, PASS_WEIGHTS, like, &c->gradient[i]));
     if (!kernel_is_naive(c->gradient[i]))
         return OK;
@@ -115,7 +165,7 @@ static fault make_gradients(struct program *p, const struct unit *u, struct conv
     }
     size_t weight_bytes = kernel_weight_bytes(c->gradient[WHOLE]);
     c->n_floats = weight_bytes / sizeof(float);
-    c->gradient_bytes = round_up(weight_bytes + (u->op->bias >= 0 ? u->out.shape.c * sizeof(float) : 0), 64);
+    c->gradient_bytes = round_up(weight_bytes + (u->op->bias >= 0 ? c->c_out * sizeof(float) : 0), 64);
     c->partial = buffer_add(p, 0, c->gradient_bytes * p->n_chunks);
     c->spare = buffer_add(p, layout_sample_bytes(&u->in), 0);
     return kernel_unpack(p->onednn, c->gradient[WHOLE], &c->unpack);
@@ -128,11 +178,12 @@ static fault conv_prepare(struct program *p, struct unit *u)
     struct conv *c = u->own = ARENA_NEW(&p->arena, struct conv, 1);
     if (!c)
         return OUT_OF_MEMORY;
+    TRY(choose_width(p, u, c));
     for (int i = 0; i < N_SIZES; i++) {
         size_t n = i == WHOLE ? p->chunk : p->batch % p->chunk;
         if (!n)
             continue;
-        struct conv_shape s = conv_shape_of(p, u->op, n);
+        struct conv_shape s = widened_shape(p, u, n);
         TRY(best_conv(p, &s, PASS_FORWARD, NULL, &c->forward[i].kernel));
         TRY(way_weights(p, &c->forward[i], i ? &c->forward[WHOLE] : NULL));
         if (!u->wanted[0])
@@ -146,10 +197,38 @@ static fault conv_prepare(struct program *p, struct unit *u)
     return OK;
 }
 
+/* Weights and bias of the replica among zeros for the padding's channels. */
+static const float *widen(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    const struct graph *g = t->program->setup->graph;
+    const float *weights = t->frame->params + g->params[u->op->weight].offset;
+    if (c->wide == NO_BUFFER)
+        return weights;
+    float *wide = task_kept(t, c->wide);
+    size_t window = u->op->kernel * u->op->kernel, n = u->in.shape.c * window, step = c->c_in * window;
+    memset(wide, 0, (weight_floats(u) + c->c_out) * sizeof *wide);
+    for (size_t o = 0; o < u->out.shape.c; o++)
+        memcpy(wide + o * step, weights + o * n, n * sizeof *wide);
+    if (u->op->bias >= 0)
+        memcpy(wide + weight_floats(u), t->frame->params + g->params[u->op->bias].offset,
+               u->out.shape.c * sizeof *wide);
+    return wide;
+}
+
+static const float *bias_of(const struct task *t, const struct unit *u)
+{
+    const struct conv *c = u->own;
+    if (u->op->bias < 0)
+        return NULL;
+    return c->wide == NO_BUFFER ? t->frame->params + t->program->setup->graph->params[u->op->bias].offset
+                                : (float *)task_kept(t, c->wide) + weight_floats(u);
+}
+
 static void conv_weights(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
-    const float *plain = t->frame->params + t->program->setup->graph->params[u->op->weight].offset;
+    const float *plain = widen(t, u);
     for (int i = 0; i < N_SIZES; i++) {
         const struct way *ways[] = {&c->forward[i], &c->data[i]};
         for (int k = 0; k < 2; k++) {
@@ -164,9 +243,8 @@ static void forward_chunk(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
     const struct way *w = &c->forward[t->n < t->program->chunk ? TAIL : WHOLE];
-    const float *bias =
-        u->op->bias >= 0 ? t->frame->params + t->program->setup->graph->params[u->op->bias].offset : NULL;
-    void *args[] = {task_chunk(t, u->x[0]), task_kept(t, w->weights), task_chunk(t, u->y), (void *)bias};
+    void *args[] = {task_chunk(t, u->x[0]), task_kept(t, w->weights), task_chunk(t, u->y),
+                    (void *)bias_of(t, u)};
     kernel_run(w->kernel, t->worker, args);
 }
 
@@ -196,20 +274,30 @@ static void data_chunk(const struct task *t, const struct unit *u)
         add_two(&u->in, t->n, dx, task_chunk(t, u->prior[0]), task_chunk(t, u->dx[0]));
 }
 
+/* The gradient in the order of the replica's row, from the order in which it was summed. */
+static void unpack_gradient(const struct task *t, const struct unit *u, float *packed, float *row)
+{
+    const struct conv *c = u->own;
+    float *wide = c->wide == NO_BUFFER ? row : task_kept(t, c->wide);
+    size_t window = u->op->kernel * u->op->kernel, n = u->in.shape.c * window, step = c->c_in * window;
+    kernel_run(c->unpack, t->worker, (void *[]){packed, wide});
+    for (size_t o = 0; wide != row && o < u->out.shape.c; o++)
+        memcpy(row + o * n, wide + o * step, n * sizeof *row);
+}
+
 static void sum_gradient(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
     const struct graph *g = t->program->setup->graph;
     char *partial = task_kept(t, c->partial);
     float *sum = (float *)partial;
-    size_t n = c->n_floats + (u->op->bias >= 0 ? u->out.shape.c : 0);
+    size_t n = c->n_floats + (u->op->bias >= 0 ? c->c_out : 0);
     for (size_t i = 1; i < t->program->n_chunks; i++) {
         const float *more = (const float *)(partial + i * c->gradient_bytes);
         for (size_t k = 0; k < n; k++)
             sum[k] += more[k];
     }
-    void *args[] = {sum, t->frame->grads + g->params[u->op->weight].offset};
-    kernel_run(c->unpack, t->worker, args);
+    unpack_gradient(t, u, sum, t->frame->grads + g->params[u->op->weight].offset);
     if (u->op->bias >= 0)
         memcpy(t->frame->grads + g->params[u->op->bias].offset, sum + c->n_floats,
                u->out.shape.c * sizeof(float));

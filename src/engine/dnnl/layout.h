@@ -42,6 +42,12 @@ static inline size_t layout_width(const struct layout *l)
     return l->groups * l->lanes;
 }
 
+/* Channels with the padding lanes that are stored. */
+static inline size_t layout_stored(const struct layout *l)
+{
+    return (l->groups - 1) * l->lanes + l->last_lanes;
+}
+
 /* Whether a sample lies in [c][h][w] order; and whether it does so in floats. */
 bool layout_is_plain(const struct layout *l);
 bool layout_is_flat(const struct layout *l);
