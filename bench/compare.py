@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """veche against PyTorch: both programs in one run, on the same cores, in turn, medians of several rounds.
 
-    bench/compare.py PATH/TO/veche [--rounds 5] [--seconds 4] [--threads 2] [--quick] [--out FILE]
+    bench/compare.py PATH/TO/veche [--rounds 5] [--seconds 4] [--threads 2] [--model NAME] [--quick] [--out FILE]
 
 Prints a table of ratios and three further questions: eight replicas against one large batch, two threads against one
 under a busy neighbour, the share of the machine's peak. Every figure of every round goes to results.json beside the
@@ -36,6 +36,9 @@ ROWS = [  # model, batch, precision, the least ratio to tuned PyTorch that is wa
     ("fashion-cnn", 128, "fp32", 1.4),
     ("fashion-cnn", 32, "bf16", None),
     ("fashion-cnn", 128, "bf16", None),
+    ("lenet", 32, "fp32", 1.0),
+    ("lenet", 128, "fp32", 1.0),
+    ("lenet", 128, "bf16", None),
 ]
 
 
@@ -45,6 +48,7 @@ def read_arguments():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--model", choices=sorted({row[0] for row in ROWS}), help="only the rows of this network, and no other question")
     p.add_argument("--quick", action="store_true", help="one round of a second: to see that it works")
     p.add_argument("--out", help="where the figures go (default: results.json beside the program)")
     args = p.parse_args()
@@ -172,7 +176,8 @@ def busy_neighbour(bench, core):
 
 def compare_programs(bench):
     measures = {}
-    for model, batch, precision, _ in ROWS:
+    rows = [row for row in ROWS if bench.args.model in (None, row[0])]
+    for model, batch, precision, _ in rows:
         row = (model, batch, precision)
         for mode in ("default", "tuned"):
             measures[f"torch {mode} {model} {batch} {precision}"] = lambda m=mode, r=row: bench.torch(m, *r)
@@ -183,7 +188,7 @@ def compare_programs(bench):
     print("\nTraining, images a second (medians); PyTorch as it comes and tuned; spread: (most - least) / median\n")
     print(form.format(*head))
     table = []
-    for model, batch, precision, wanted in ROWS:
+    for model, batch, precision, wanted in rows:
         name = f"{model} {batch} {precision}"
         default, tuned, ours = (bench.rate(f"{p} {name}") for p in ("torch default", "torch tuned", "veche"))
         shares = [f.get("share_of_peak") for f in bench.figures[f"veche {name}"]]
@@ -238,8 +243,9 @@ def main():
     print(f"{processor()}, cores {', '.join(map(str, args.cores))}, {args.rounds} rounds of {args.seconds:g} s")
     bench = Bench(args)
     bench.results["programs"] = compare_programs(bench)
-    bench.results["replicas"] = compare_replicas(bench)
-    bench.results["neighbour"] = compare_neighbour(bench)
+    if not args.model:
+        bench.results["replicas"] = compare_replicas(bench)
+        bench.results["neighbour"] = compare_neighbour(bench)
     bench.save()
     print(f"\nall figures: {args.out}")
 

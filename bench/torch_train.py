@@ -4,7 +4,7 @@
     /usr/bin/python3 bench/torch_train.py --model resnet20 --batch 32 --precision fp32 --mode tuned --threads 2
 
 A step gathers a batch of bytes, normalises it, and goes forward, backward and through the optimiser (SGD with momentum
-for resnet20, Adam for fashion-cnn), as a step of veche does.
+for resnet20, Adam for the others), as a step of veche does.
 
     default   PyTorch as it comes with Debian's python3-torch: the plain BLAS, contiguous tensors
     tuned     the fastest known to us: channels-last, memory kept instead of given back to the system after every
@@ -33,7 +33,7 @@ MALLOC = {  # the greatest threshold glibc accepts is 32 MiB; from there on noth
 
 def read_arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--model", choices=("resnet20", "fashion-cnn"), default="resnet20")
+    p.add_argument("--model", choices=("resnet20", "fashion-cnn", "lenet"), default="resnet20")
     p.add_argument("--batch", type=int, default=32)
     p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     p.add_argument("--mode", choices=("default", "tuned"), default="tuned")
@@ -75,7 +75,8 @@ def make_step(args):
     torch.set_num_threads(args.threads)
     tuned, cifar = args.mode == "tuned", args.model == "resnet20"
     layout = torch.channels_last if tuned else torch.contiguous_format
-    network = torch_models.kaiming(torch_models.resnet20()) if cifar else torch_models.FashionCnn()
+    network = {"resnet20": lambda: torch_models.kaiming(torch_models.resnet20()), "fashion-cnn": torch_models.FashionCnn,
+               "lenet": torch_models.LeNet}[args.model]()
     network = network.to(memory_format=layout).train()
     if cifar:
         optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
