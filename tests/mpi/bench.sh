@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # `veche bench allreduce world=mpi` measures every algorithm beside the MPI's own, on every MPI of this machine; rank 0 tells.
 source "$(dirname "$0")/../support/check.sh" "$1"
-if [[ ! -s $build/mpi.list ]]; then
-    echo 'SKIPPED: built without MPI'
-    exit 77
-fi
+[[ -s $build/mpi.list ]] || skip_because 'built without MPI'
 support=$(realpath "$(dirname "$0")/../support")
 cd "$work"
 

@@ -12,10 +12,8 @@ if [[ -n $why && -x $build/tests/gpu/veche ]]; then
     veche=$build/tests/gpu/veche model='[ { conv: { out: 8, kernel: 3, pad: 1 } }, { batchnorm: {} }, { relu: {} }, { linear: { out: 10 } } ]' why=
     export LD_LIBRARY_PATH=$build/tests/gpu
 fi
-if [[ -z $kind || -n $why ]]; then
-    echo "SKIPPED: ${why:-there is no MPI}"
-    exit 77
-fi
+skip_because "$why"
+[[ -n $kind ]] || skip_because 'built without MPI'
 
 cat >exp.yaml <<Y
 name: exp

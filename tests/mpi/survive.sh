@@ -10,8 +10,7 @@ if spares --with-ft ulfm; then # Open MPI 5
 elif spares --enable-recovery; then # and 4
     options=(--enable-recovery)
 else
-    echo 'SKIPPED: no mpirun here that leaves the others alive when a rank is gone'
-    exit 77
+    skip_because 'no mpirun here that leaves the others alive when a rank is gone'
 fi
 cd "$work"
 
