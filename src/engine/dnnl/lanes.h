@@ -37,6 +37,8 @@ typedef uint16_t lane_halves __attribute__((vector_size(32)));
             body(__VA_ARGS__, NUMBER_F32, 8);                                                                \
         else if ((n) == 8)                                                                                   \
             body(__VA_ARGS__, NUMBER_BF16, 8);                                                               \
+        else if ((n) == 1 && (number) == NUMBER_F32)                                                         \
+            body(__VA_ARGS__, NUMBER_F32, 1);                                                                \
         else                                                                                                 \
             body(__VA_ARGS__, number, n);                                                                    \
     } while (0)
