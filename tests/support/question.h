@@ -70,7 +70,7 @@ enum nature {
 };
 
 /* An engine in both precisions: in fp32 to 1e-4 and with as many hits as `ref`; in bf16, where the processor
- * has it, to 2e-2, gradients as the network's nature allows. In bf16 all engines round where the twin does.
+ * has it, to 2e-2, gradients as the network's nature allows. Engines round about where the twin does.
  */
 void check_in_both(const struct engine_ops *ops, struct question q, const char *what, enum nature nature);
 

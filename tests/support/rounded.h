@@ -1,5 +1,5 @@
 /* rounded.h - the engine `ref` with numbers rounded to bf16 wherever the engine `cuda` rounds in that
- * precision.
+ * precision, and nearly so the engine `dnnl`.
  *
  * Against `ref` itself a network with relus or max pools cannot be held tightly in bf16: rounding carries
  * some numbers over a kink, and their gradients go another way. This twin stands on the same side of the
