@@ -48,7 +48,8 @@ def read_arguments():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--model", choices=sorted({row[0] for row in ROWS}), help="only the rows of this network, and no other question")
+    p.add_argument("--model", choices=sorted({row[0] for row in ROWS}),
+                   help="only the rows of this network, and no other question")
     p.add_argument("--quick", action="store_true", help="one round of a second: to see that it works")
     p.add_argument("--out", help="where the figures go (default: results.json beside the program)")
     args = p.parse_args()

@@ -277,6 +277,7 @@ static bool can_bf16(const struct engine_ops *ops, const struct question *q)
 {
     struct engine_setup setup = setup_of(ops, q);
     setup.precision = PRECISION_BF16;
+    setup.batch = setup.n_replicas = 1;
     struct engine *e = NULL;
     fault f = ops->open(&setup, &e);
     if (!f)

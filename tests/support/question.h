@@ -61,6 +61,7 @@ struct distance answer_distance(const struct question *q, const struct answer *h
  * weight. */
 void check_answer(const struct question *q, const struct answer *have, const struct answer *want,
                   const char *what, double bound, double of_grads);
+
 /* What a network does with the little that bf16 rounds off. */
 enum nature {
     SMOOTH, /* gives back about as much: gradients are those of `ref`                             */

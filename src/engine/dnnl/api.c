@@ -14,7 +14,6 @@ struct kernel {
     struct onednn *d; /* borrowed */
     dnnl_primitive_t primitive;
     order *in, *weights; /* of the first two arguments, owned */
-    bool is_naive;
     int n_args;
     int names[MOST_ARGS];
     dnnl_memory_t *memory; /* [workers][n_args], owned */
@@ -201,9 +200,6 @@ static fault kernel_parts(struct kernel *k, const struct recipe *r)
     k->weights = order_copy(r->orders[ARG_WEIGHTS]);
     if (!k->in || !k->weights)
         return OUT_OF_MEMORY;
-    const char *name = "";
-    dnnl_primitive_desc_query(r->descriptor, dnnl_query_impl_info_str, 0, &name);
-    k->is_naive = strncmp(name, "ref", 3) == 0;
     const order *scratch = dnnl_primitive_desc_query_md(r->descriptor, dnnl_query_scratchpad_md, 0);
     size_t n_bytes = dnnl_memory_desc_get_size(scratch);
     if (n_bytes > k->d->scratch_bytes)
@@ -346,14 +342,18 @@ static void conv_args(struct recipe *r, enum pass pass, const order *bias)
     }
 }
 
+static fault conv_descriptor(struct onednn *d, const struct conv_parts *p, enum pass pass, bool winograd,
+                             const order *like, dnnl_primitive_desc_t *out)
+{
+    return pass == PASS_FORWARD ? forward_descriptor(d, p, winograd, like, out)
+                                : back_descriptor(d, p, pass == PASS_DATA, winograd, like, out);
+}
+
 static fault conv_make(struct onednn *d, const struct conv_parts *p, enum pass pass, bool winograd,
                        const order *like, struct kernel **out)
 {
     struct recipe r = {0};
-    if (pass == PASS_FORWARD)
-        TRY(forward_descriptor(d, p, winograd, like, &r.descriptor));
-    else
-        TRY(back_descriptor(d, p, pass == PASS_DATA, winograd, like, &r.descriptor));
+    TRY(conv_descriptor(d, p, pass, winograd, like, &r.descriptor));
     conv_args(&r, pass, p->bias);
     return kernel_make(d, &r, out);
 }
@@ -367,6 +367,23 @@ fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum pass pass, 
         f = conv_make(d, &p, pass, winograd, like ? like->weights : NULL, out);
     conv_parts_release(&p);
     return f;
+}
+
+fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum pass pass, const struct kernel *like,
+                    bool *out)
+{
+    struct conv_parts p;
+    dnnl_primitive_desc_t descriptor;
+    fault f = conv_parts_init(&p, s);
+    if (!f)
+        f = conv_descriptor(d, &p, pass, false, like ? like->weights : NULL, &descriptor);
+    conv_parts_release(&p);
+    TRY(f);
+    const char *name = "";
+    dnnl_primitive_desc_query(descriptor, dnnl_query_impl_info_str, 0, &name);
+    *out = strncmp(name, "ref", 3) == 0;
+    dnnl_primitive_desc_destroy(descriptor);
+    return OK;
 }
 
 static order *matrix(size_t rows, size_t columns, size_t row, size_t column, enum number number)
@@ -459,11 +476,6 @@ enum format kernel_format(const struct kernel *k)
     if (v.n_blocks == 1 && v.block_dims[0] == 1)
         return v.block_sizes[0] == 16 ? FORMAT_BLOCK16 : FORMAT_BLOCK8;
     return v.steps[1] == 1 && v.dims[1] > 1 ? FORMAT_LAST : FORMAT_PLAIN;
-}
-
-bool kernel_is_naive(const struct kernel *k)
-{
-    return k->is_naive;
 }
 
 /* A kernel that was made runs; an error here would be a pointer that is NULL, which the callers rule out. */

@@ -83,8 +83,9 @@ size_t kernel_input_bytes(const struct kernel *k);
 fault kernel_pack_input(struct onednn *d, const struct kernel *of, enum format from,
                         struct kernel **out); /* args: input, packed */
 
-/* Whether oneDNN has only its naive loops for this, slower by a factor of hundreds. */
-bool kernel_is_naive(const struct kernel *k);
+/* Whether oneDNN has only its naive loops for this, slower by a factor of hundreds; nothing is compiled. */
+fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum pass pass, const struct kernel *like,
+                    bool *out);
 
 void kernel_run(const struct kernel *k, int worker, void *const *args);
 

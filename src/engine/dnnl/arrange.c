@@ -59,12 +59,9 @@ static const struct op *only_reader(const struct graph *g)
 static fault gradient_is_naive(struct program *p, struct conv_shape s, enum format in, enum format out,
                                bool *is)
 {
-    struct kernel *k;
     s.in = in;
     s.out = out;
-    TRY(kernel_conv(p->onednn, &s, PASS_WEIGHTS, false, NULL, &k));
-    *is = kernel_is_naive(k);
-    return OK;
+    return conv_is_naive(p->onednn, &s, PASS_WEIGHTS, NULL, is);
 }
 
 /* The order oneDNN likes for a convolution of middle size. Before AVX2 it likes blocks on the way forward and

@@ -93,27 +93,18 @@ static fault best_conv(struct program *p, const struct conv_shape *s, enum pass 
     return kernel_conv(p->onednn, s, pass, false, like, out);
 }
 
-static fault is_naive(struct program *p, const struct conv_shape *s, enum pass pass, bool *out)
-{
-    struct kernel *k;
-    TRY(best_conv(p, s, pass, NULL, &k));
-    *out |= kernel_is_naive(k);
-    return OK;
-}
-
 static fault choose_width(struct program *p, const struct unit *u, struct conv *c)
 {
     struct conv_shape s = conv_shape_of(p, u->op, p->chunk);
     bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, naive = false;
+    const bool wanted[] = {
+        [PASS_FORWARD] = true, [PASS_DATA] = u->wanted[0], [PASS_WEIGHTS] = p->is_learning};
     c->c_in = s.c_in;
     c->c_out = s.c_out;
     c->wide = NO_BUFFER;
-    if (has_padding)
-        TRY(is_naive(p, &s, PASS_FORWARD, &naive));
-    if (has_padding && u->wanted[0])
-        TRY(is_naive(p, &s, PASS_DATA, &naive));
-    if (has_padding && p->is_learning)
-        TRY(is_naive(p, &s, PASS_WEIGHTS, &naive));
+    for (int pass = PASS_FORWARD; has_padding && !naive && pass <= PASS_WEIGHTS; pass++)
+        if (wanted[pass])
+            TRY(conv_is_naive(p->onednn, &s, (enum pass)pass, NULL, &naive));
     if (!naive)
         return OK;
     c->c_in = layout_stored(&u->in);
@@ -139,20 +130,20 @@ static fault way_weights(struct program *p, struct way *w, const struct way *bef
 static fault make_gradient(struct program *p, const struct unit *u, struct conv *c, int i, size_t n)
 {
     const struct kernel *like = i == WHOLE ? NULL : c->gradient[WHOLE];
-    struct conv_shape s = widened_shape(p, u, n);
-    TRY(best_conv(p, &s, PASS_WEIGHTS, like, &c->gradient[i]));
-    if (!kernel_is_naive(c->gradient[i]))
+    struct conv_shape s = widened_shape(p, u, n), any = s;
+    struct kernel **k = &c->gradient[i];
+    bool is_naive, any_is_naive = true;
+    any.in = FORMAT_ANY;
+    TRY(conv_is_naive(p->onednn, &s, PASS_WEIGHTS, like, &is_naive));
+    if (is_naive)
+        TRY(conv_is_naive(p->onednn, &any, PASS_WEIGHTS, like, &any_is_naive));
+    if (any_is_naive)
+        return best_conv(p, &s, PASS_WEIGHTS, like, k);
+    TRY(kernel_conv(p->onednn, &any, PASS_WEIGHTS, false, like, k));
+    if (kernel_format(*k) == u->in.format)
         return OK;
-    s.in = FORMAT_ANY;
-    struct kernel *liked;
-    TRY(kernel_conv(p->onednn, &s, PASS_WEIGHTS, false, like, &liked));
-    if (kernel_is_naive(liked))
-        return OK;
-    c->gradient[i] = liked;
-    if (kernel_format(liked) == u->in.format)
-        return OK;
-    flat_reserve(p, kernel_input_bytes(liked));
-    return kernel_pack_input(p->onednn, liked, u->in.format, &c->turn[i]);
+    flat_reserve(p, kernel_input_bytes(*k));
+    return kernel_pack_input(p->onednn, *k, u->in.format, &c->turn[i]);
 }
 
 static fault make_gradients(struct program *p, const struct unit *u, struct conv *c)
