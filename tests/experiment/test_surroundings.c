@@ -1,7 +1,5 @@
 /* Topology, machines, network and events: what is written becomes the right structs, and what cannot be is
  * refused with its place. */
-#include "experiment/experiment.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,31 +8,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/registry.h"
+#include "support/reading.h"
 #include "topology/topology.h"
 
 #define FOUR "data: {set: dots, batch: 25}\nmodel: tower\noptim: {sgd: 0.1}\ntrain: {epochs: 2}\nagents: 4\n"
-
-static struct experiment *reads(const char *text, const char *override)
-{
-    struct experiment *e = NULL;
-    fault f = experiment_parse(text, strlen(text), "e.yaml", &override, override ? 1 : 0, &toy_registry, &e);
-    if (f)
-        fail_msg("refused: %s", fault_text(f));
-    return e;
-}
-
-static void refuses(const char *text, const char *sentence)
-{
-    struct experiment *e = NULL;
-    fault f = experiment_parse(text, strlen(text), "e.yaml", NULL, 0, &toy_registry, &e);
-    if (!f)
-        fail_msg("accepted, where this was expected: %s", sentence);
-    assert_int_equal(fault_kind_of(f), FAULT_EXPERIMENT);
-    assert_string_equal(fault_text(f), sentence);
-    assert_null(e);
-    fault_drop(f);
-}
 
 static void a_topology_is_a_graph_or_a_map(void **state)
 {
@@ -75,68 +52,73 @@ static void a_topology_that_cannot_be_is_refused(void **state)
 {
     (void)state;
     refuses(FOUR "topology: rnig:4\n",
-            "e.yaml:6:11: topology: 'rnig:4' is not among the topologies; did you mean 'ring'?");
+            "folder/e.yaml:6:11: topology: 'rnig:4' is not among the topologies; did you mean 'ring'?");
     refuses(FOUR "topology: {graph: ring}\n",
-            "e.yaml:6:19: topology.graph: 'ring' says too little: it is written as ring:N");
+            "folder/e.yaml:6:19: topology.graph: 'ring' says too little: it is written as ring:N");
     refuses(FOUR "topology: {weights: fastest}\n",
-            "e.yaml:6:11: topology: the key 'graph' is missing (who is whose "
+            "folder/e.yaml:6:11: topology: the key 'graph' is missing (who is whose "
             "neighbour, such as cycle:4)");
-    refuses(FOUR "topology: {graph: ring:4, weights: fastst}\n",
-            "e.yaml:6:36: topology.weights: 'fastst' is not one of uniform, metropolis, best-constant, "
-            "fastest, auto; did "
-            "you mean 'fastest'?");
+    refuses(
+        FOUR "topology: {graph: ring:4, weights: fastst}\n",
+        "folder/e.yaml:6:36: topology.weights: 'fastst' is not one of uniform, metropolis, best-constant, "
+        "fastest, auto; did "
+        "you mean 'fastest'?");
     refuses(FOUR "topology: [ring:4]\n",
-            "e.yaml:6:11: topology: a list was written where a text is expected");
-    refuses(FOUR "topology:\n", "e.yaml:6:10: topology: nothing was written where a text is expected");
+            "folder/e.yaml:6:11: topology: a list was written where a text is expected");
+    refuses(FOUR "topology:\n", "folder/e.yaml:6:10: topology: nothing was written where a text is expected");
 }
 
 static void machines_that_cannot_be_are_refused(void **state)
 {
     (void)state;
-    refuses(FOUR "machines: {speed: [1, 2]}\n",
-            "e.yaml:6:19: machines.speed: 2 speeds for 4 agents; one for each, or one for all, is expected");
+    refuses(FOUR "machines: {speed: [1, 2]}\n", "folder/e.yaml:6:19: machines.speed: 2 speeds for 4 agents; "
+                                                "one for each, or one for all, is expected");
     refuses(FOUR "machines: {speed: {list: []}}\n",
-            "e.yaml:6:26: machines.speed.list: 0 speeds for 4 agents; one for "
+            "folder/e.yaml:6:26: machines.speed.list: 0 speeds for 4 agents; one for "
             "each, or one for all, is expected");
-    refuses(FOUR "machines: {speed: {kind: list, speeds: [1, 2, 3]}}\n",
-            "e.yaml:6:40: machines.speed.speeds: 3 speeds for 4 agents; one for each, or one for all, is "
-            "expected");
+    refuses(
+        FOUR "machines: {speed: {kind: list, speeds: [1, 2, 3]}}\n",
+        "folder/e.yaml:6:40: machines.speed.speeds: 3 speeds for 4 agents; one for each, or one for all, is "
+        "expected");
     refuses(FOUR "machines: {speed: [1, 1, 0, 1]}\n",
-            "e.yaml:6:26: machines.speed.2: 0 is too small: it must be above 0");
+            "folder/e.yaml:6:26: machines.speed.2: 0 is too small: it must be above 0");
     refuses(FOUR "machines: {speed: -1}\n",
-            "e.yaml:6:19: machines.speed: -1 is too small: it must be above 0");
-    refuses(FOUR "machines: {speed: 1x}\n", "e.yaml:6:19: machines.speed: '1x' is not a number");
+            "folder/e.yaml:6:19: machines.speed: -1 is too small: it must be above 0");
+    refuses(FOUR "machines: {speed: 1x}\n", "folder/e.yaml:6:19: machines.speed: '1x' is not a number");
     refuses(FOUR "machines: {speed: '1'}\n",
-            "e.yaml:6:19: machines.speed: '1' is not among the speeds: list, uniform, lognormal");
+            "folder/e.yaml:6:19: machines.speed: '1' is not among the speeds: list, uniform, lognormal");
     refuses(FOUR "machines: {speed: }\n",
-            "e.yaml:6:19: machines.speed: nothing was written where a name is expected");
+            "folder/e.yaml:6:19: machines.speed: nothing was written where a name is expected");
     refuses(FOUR "machines: {speed: unform}\n",
-            "e.yaml:6:19: machines.speed: 'unform' is not among the speeds; did you mean 'uniform'?");
-    refuses(FOUR "machines: {speed: uniform}\n", "e.yaml:6:19: machines.speed: the key 'between' is missing "
-                                                 "(the slowest and the fastest, [low, high])");
-    refuses(FOUR "machines: {speed: {uniform: 2}}\n",
-            "e.yaml:6:29: machines.speed.uniform: the slowest and the fastest speed are expected: [0.5, 2]");
+            "folder/e.yaml:6:19: machines.speed: 'unform' is not among the speeds; did you mean 'uniform'?");
+    refuses(FOUR "machines: {speed: uniform}\n",
+            "folder/e.yaml:6:19: machines.speed: the key 'between' is missing "
+            "(the slowest and the fastest, [low, high])");
+    refuses(FOUR "machines: {speed: {uniform: 2}}\n", "folder/e.yaml:6:29: machines.speed.uniform: the "
+                                                      "slowest and the fastest speed are expected: [0.5, 2]");
     refuses(FOUR "machines: {speed: {uniform: [2, 1]}}\n",
-            "e.yaml:6:29: machines.speed.uniform: the slowest and the fastest speed are expected: [0.5, 2]");
+            "folder/e.yaml:6:29: machines.speed.uniform: the slowest and the fastest speed are expected: "
+            "[0.5, 2]");
     refuses(FOUR "machines: {speed: {lognormal: 11}}\n",
-            "e.yaml:6:31: machines.speed.lognormal: 11 is above the most allowed, 10");
+            "folder/e.yaml:6:31: machines.speed.lognormal: 11 is above the most allowed, 10");
     refuses(FOUR "machines: {stragglers: {fixed: [3]}}\n",
-            "e.yaml:6:24: machines.stragglers: the key 'factor' is "
+            "folder/e.yaml:6:24: machines.stragglers: the key 'factor' is "
             "missing (how many times longer their lessons take)");
     refuses(FOUR "machines: {stragglers: {fixed: [3, 4], factor: 2}}\n",
-            "e.yaml:6:36: machines.stragglers.fixed.1: there is no agent 4: they are numbered from 0 to 3");
+            "folder/e.yaml:6:36: machines.stragglers.fixed.1: there is no agent 4: they are numbered from 0 "
+            "to 3");
     refuses(FOUR "machines: {stragglers: {kind: fixed, agents: [3, 1, 3], factor: 2}}\n",
-            "e.yaml:6:53: machines.stragglers.agents.2: agent 3 is named twice");
+            "folder/e.yaml:6:53: machines.stragglers.agents.2: agent 3 is named twice");
     refuses(FOUR "machines: {stragglers: {fixed: [], factor: 2}}\n",
-            "e.yaml:6:32: machines.stragglers.fixed: one agent or more is expected here");
+            "folder/e.yaml:6:32: machines.stragglers.fixed: one agent or more is expected here");
     refuses(FOUR "machines: {stragglers: {fixed: 1.5, factor: 2}}\n",
-            "e.yaml:6:32: machines.stragglers.fixed: '1.5' is not a whole number");
+            "folder/e.yaml:6:32: machines.stragglers.fixed: '1.5' is not a whole number");
     refuses(FOUR "machines: {stragglers: {random: 1.5, factor: 2}}\n",
-            "e.yaml:6:33: machines.stragglers.random: 1.5 is above the most allowed, 1");
+            "folder/e.yaml:6:33: machines.stragglers.random: 1.5 is above the most allowed, 1");
     refuses(FOUR "machines: {stragglers: {random: 0.5, factor: 0.5}}\n",
-            "e.yaml:6:46: machines.stragglers.factor: 0.5 is below the least allowed, 1");
+            "folder/e.yaml:6:46: machines.stragglers.factor: 0.5 is below the least allowed, 1");
     refuses(FOUR "machines: {sped: 1}\n",
-            "e.yaml:6:12: machines.sped: unknown key 'sped' in machines; did you mean 'speed'?");
+            "folder/e.yaml:6:12: machines.sped: unknown key 'sped' in machines; did you mean 'speed'?");
 }
 
 static void assert_wire(struct wire w, double latency_s, double bytes_per_s)
@@ -196,46 +178,52 @@ static void a_network_that_cannot_be_is_refused(void **state)
 {
     (void)state;
 #define NETWORK(rest) FOUR "network: {" rest "}\n"
-    refuses(NETWORK("latency_ms: -1"), "e.yaml:6:23: network.latency_ms: -1 is below the least allowed, 0");
-    refuses(NETWORK("latency: 1"),
-            "e.yaml:6:11: network.latency: unknown key 'latency' in network; did you mean 'latency_ms'?");
-    refuses(NETWORK("patience_s: 0"), "e.yaml:6:23: network.patience_s: 0 is too small: it must be above 0");
-    refuses(NETWORK("sites: [[0, 1], [2]]"), "e.yaml:6:18: network.sites: agent 3 is at no site");
-    refuses(NETWORK("sites: [[0, 1], [2, 3, 1]]"), "e.yaml:6:34: network.sites.1.2: agent 1 is named twice");
-    refuses(NETWORK("sites: [[0, 1, 2, 3], []]"),
-            "e.yaml:6:33: network.sites.1: one agent or more is expected here");
-    refuses(NETWORK("sites: [0, 1, 2, 3]"),
-            "e.yaml:6:19: network.sites.0: a list of agents is expected here: [0, 1]");
-    refuses(NETWORK("sites: all"),
-            "e.yaml:6:18: network.sites: a list of groups is expected here: [[0, 1], [2, 3]]");
-    refuses(NETWORK("sites: [[0, 1], [2, 4]]"),
-            "e.yaml:6:31: network.sites.1.1: there is no agent 4: they are numbered from 0 to 3");
-    refuses(NETWORK("sites: [[0, 1], [2, x]]"), "e.yaml:6:31: network.sites.1.1: 'x' is not a whole number");
-    refuses(NETWORK("across: {latency_ms: 1}"),
-            "e.yaml:6:11: network.across: this is the wire between sites, but no sites are written");
-    refuses(NETWORK("sites: [[0, 1, 2, 3]], across: {latency: 1}"),
-            "e.yaml:6:43: network.across.latency: unknown key 'latency' in network.across; did you mean "
-            "'latency_ms'?");
+    refuses(NETWORK("latency_ms: -1"),
+            "folder/e.yaml:6:23: network.latency_ms: -1 is below the least allowed, 0");
     refuses(
-        NETWORK("links: {between: [0, 1]}"),
-        "e.yaml:6:18: network.links: a list of links is expected here: [{between: [0, 1], latency_ms: 20}]");
+        NETWORK("latency: 1"),
+        "folder/e.yaml:6:11: network.latency: unknown key 'latency' in network; did you mean 'latency_ms'?");
+    refuses(NETWORK("patience_s: 0"),
+            "folder/e.yaml:6:23: network.patience_s: 0 is too small: it must be above 0");
+    refuses(NETWORK("sites: [[0, 1], [2]]"), "folder/e.yaml:6:18: network.sites: agent 3 is at no site");
+    refuses(NETWORK("sites: [[0, 1], [2, 3, 1]]"),
+            "folder/e.yaml:6:34: network.sites.1.2: agent 1 is named twice");
+    refuses(NETWORK("sites: [[0, 1, 2, 3], []]"),
+            "folder/e.yaml:6:33: network.sites.1: one agent or more is expected here");
+    refuses(NETWORK("sites: [0, 1, 2, 3]"),
+            "folder/e.yaml:6:19: network.sites.0: a list of agents is expected here: [0, 1]");
+    refuses(NETWORK("sites: all"),
+            "folder/e.yaml:6:18: network.sites: a list of groups is expected here: [[0, 1], [2, 3]]");
+    refuses(NETWORK("sites: [[0, 1], [2, 4]]"),
+            "folder/e.yaml:6:31: network.sites.1.1: there is no agent 4: they are numbered from 0 to 3");
+    refuses(NETWORK("sites: [[0, 1], [2, x]]"),
+            "folder/e.yaml:6:31: network.sites.1.1: 'x' is not a whole number");
+    refuses(NETWORK("across: {latency_ms: 1}"),
+            "folder/e.yaml:6:11: network.across: this is the wire between sites, but no sites are written");
+    refuses(
+        NETWORK("sites: [[0, 1, 2, 3]], across: {latency: 1}"),
+        "folder/e.yaml:6:43: network.across.latency: unknown key 'latency' in network.across; did you mean "
+        "'latency_ms'?");
+    refuses(NETWORK("links: {between: [0, 1]}"), "folder/e.yaml:6:18: network.links: a list of links is "
+                                                 "expected here: [{between: [0, 1], latency_ms: 20}]");
     refuses(NETWORK("links: [{latency_ms: 1}]"),
-            "e.yaml:6:19: network.links.0: the key 'between' is missing (the two "
+            "folder/e.yaml:6:19: network.links.0: the key 'between' is missing (the two "
             "agents, [0, 1]; the link is the same both ways)");
     refuses(NETWORK("links: [{between: [0]}]"),
-            "e.yaml:6:29: network.links.0.between: two agents are expected here: [0, 1]");
+            "folder/e.yaml:6:29: network.links.0.between: two agents are expected here: [0, 1]");
     refuses(NETWORK("links: [{between: 3}]"),
-            "e.yaml:6:29: network.links.0.between: two agents are expected here: [0, 1]");
+            "folder/e.yaml:6:29: network.links.0.between: two agents are expected here: [0, 1]");
     refuses(NETWORK("links: [{between: [1, 1]}]"),
-            "e.yaml:6:33: network.links.0.between.1: agent 1 is named twice");
-    refuses(NETWORK("links: [{between: [0, 7]}]"),
-            "e.yaml:6:33: network.links.0.between.1: there is no agent 7: they are numbered from 0 to 3");
+            "folder/e.yaml:6:33: network.links.0.between.1: agent 1 is named twice");
+    refuses(
+        NETWORK("links: [{between: [0, 7]}]"),
+        "folder/e.yaml:6:33: network.links.0.between.1: there is no agent 7: they are numbered from 0 to 3");
     refuses(NETWORK("links: [{between: [0, 1], bandwidth_mbps: x}]"),
-            "e.yaml:6:53: network.links.0.bandwidth_mbps: 'x' is not a number");
+            "folder/e.yaml:6:53: network.links.0.bandwidth_mbps: 'x' is not a number");
     refuses(NETWORK("links: [{between: [0, 1]}, {between: [2, 1]}, {between: [1, 0]}]"),
-            "e.yaml:6:57: network.links.2: the link between 0 and 1 is written twice");
+            "folder/e.yaml:6:57: network.links.2: the link between 0 and 1 is written twice");
     refuses(NETWORK("links: [3]"),
-            "e.yaml:6:19: network.links.0: '3' was written where a map of settings is expected");
+            "folder/e.yaml:6:19: network.links.0: '3' was written where a map of settings is expected");
 }
 
 static void every_kind_of_event_is_taken(void **state)
@@ -285,50 +273,57 @@ static void events_that_cannot_be_are_refused(void **state)
     (void)state;
 #define EVENT(item) FOUR "events: [" item "]\n"
     refuses(FOUR "events: {at_s: 1, crash: 2}\n",
-            "e.yaml:6:9: events: a list of events is expected here: [{at_s: 10, crash: 3}]");
-    refuses(EVENT("crash"), "e.yaml:6:10: events.0: 'crash' was written where a map of settings is expected");
+            "folder/e.yaml:6:9: events: a list of events is expected here: [{at_s: 10, crash: 3}]");
+    refuses(EVENT("crash"),
+            "folder/e.yaml:6:10: events.0: 'crash' was written where a map of settings is expected");
     refuses(EVENT("{crash: 2}"),
-            "e.yaml:6:10: events.0: the key 'at_s' is missing (when, in virtual seconds)");
-    refuses(EVENT("{at_s: -1, crash: 2}"), "e.yaml:6:17: events.0.at_s: -1 is below the least allowed, 0");
+            "folder/e.yaml:6:10: events.0: the key 'at_s' is missing (when, in virtual seconds)");
+    refuses(EVENT("{at_s: -1, crash: 2}"),
+            "folder/e.yaml:6:17: events.0.at_s: -1 is below the least allowed, 0");
     refuses(EVENT("{at_s: 1}"),
-            "e.yaml:6:10: events.0: nothing happens here: crash, return, cut, mend, partition or "
+            "folder/e.yaml:6:10: events.0: nothing happens here: crash, return, cut, mend, partition or "
             "heal is expected");
     refuses(EVENT("{at_s: 1, crash: 2, heal: all}"),
-            "e.yaml:6:30: events.0.heal: an item is one event, and this one is a crash already");
+            "folder/e.yaml:6:30: events.0.heal: an item is one event, and this one is a crash already");
     refuses(EVENT("{at_s: 1, crush: 2}"),
-            "e.yaml:6:20: events.0.crush: unknown key 'crush' in events.0; did you mean 'crash'?");
+            "folder/e.yaml:6:20: events.0.crush: unknown key 'crush' in events.0; did you mean 'crash'?");
     refuses(EVENT("{at_s: 1, crash: 4}"),
-            "e.yaml:6:27: events.0.crash: there is no agent 4: they are numbered from 0 to 3");
-    refuses(EVENT("{at_s: 1, crash: [1, 1]}"), "e.yaml:6:31: events.0.crash.1: agent 1 is named twice");
-    refuses(EVENT("{at_s: 1, crash: []}"), "e.yaml:6:27: events.0.crash: one agent or more is expected here");
-    refuses(EVENT("{at_s: 1, crash: all}"), "e.yaml:6:27: events.0.crash: 'all' is not a whole number");
-    refuses(EVENT("{at_s: 1, crash: -1}"), "e.yaml:6:27: events.0.crash: -1 is below the least allowed, 0");
-    refuses(EVENT("{at_s: 1, cut: 2}"), "e.yaml:6:25: events.0.cut: two agents are expected here: [0, 1]");
+            "folder/e.yaml:6:27: events.0.crash: there is no agent 4: they are numbered from 0 to 3");
+    refuses(EVENT("{at_s: 1, crash: [1, 1]}"),
+            "folder/e.yaml:6:31: events.0.crash.1: agent 1 is named twice");
+    refuses(EVENT("{at_s: 1, crash: []}"),
+            "folder/e.yaml:6:27: events.0.crash: one agent or more is expected here");
+    refuses(EVENT("{at_s: 1, crash: all}"),
+            "folder/e.yaml:6:27: events.0.crash: 'all' is not a whole number");
+    refuses(EVENT("{at_s: 1, crash: -1}"),
+            "folder/e.yaml:6:27: events.0.crash: -1 is below the least allowed, 0");
+    refuses(EVENT("{at_s: 1, cut: 2}"),
+            "folder/e.yaml:6:25: events.0.cut: two agents are expected here: [0, 1]");
     refuses(EVENT("{at_s: 1, mend: [0, 1, 2]}"),
-            "e.yaml:6:26: events.0.mend: two agents are expected here: [0, 1]");
-    refuses(EVENT("{at_s: 1, mend: [2, 2]}"), "e.yaml:6:30: events.0.mend.1: agent 2 is named twice");
+            "folder/e.yaml:6:26: events.0.mend: two agents are expected here: [0, 1]");
+    refuses(EVENT("{at_s: 1, mend: [2, 2]}"), "folder/e.yaml:6:30: events.0.mend.1: agent 2 is named twice");
     refuses(EVENT("{at_s: 1, heal: [0, 1]}"),
-            "e.yaml:6:26: events.0.heal: a list was written where one of a few words is expected");
-    refuses(EVENT("{at_s: 1, heal: some}"), "e.yaml:6:26: events.0.heal: 'some' is not one of all");
+            "folder/e.yaml:6:26: events.0.heal: a list was written where one of a few words is expected");
+    refuses(EVENT("{at_s: 1, heal: some}"), "folder/e.yaml:6:26: events.0.heal: 'some' is not one of all");
     refuses(EVENT("{at_s: 1, partition: [[0, 1], [2, 1]]}"),
-            "e.yaml:6:44: events.0.partition.1.1: agent 1 is named twice");
+            "folder/e.yaml:6:44: events.0.partition.1.1: agent 1 is named twice");
     refuses(EVENT("{at_s: 1, partition: [0, 1]}"),
-            "e.yaml:6:32: events.0.partition.0: a list of agents is expected here: [0, 1]");
+            "folder/e.yaml:6:32: events.0.partition.0: a list of agents is expected here: [0, 1]");
     refuses(EVENT("{at_s: 1, partition: []}"),
-            "e.yaml:6:31: events.0.partition: a list of groups is expected here: [[0, 1], [2, 3]]");
+            "folder/e.yaml:6:31: events.0.partition: a list of groups is expected here: [[0, 1], [2, 3]]");
     refuses(EVENT("{at_s: 1, random: {}}"),
-            "e.yaml:6:11: events.0.at_s: unknown key 'at_s' in events.0; known are: random");
-    refuses(EVENT("{random: {}}"),
-            "e.yaml:6:19: events.0.random: nothing ever happens: crash_every_s or cut_every_s is expected");
+            "folder/e.yaml:6:11: events.0.at_s: unknown key 'at_s' in events.0; known are: random");
+    refuses(EVENT("{random: {}}"), "folder/e.yaml:6:19: events.0.random: nothing ever happens: crash_every_s "
+                                   "or cut_every_s is expected");
     refuses(EVENT("{random: {cut_every_s: 5, down_s: 1}}"),
-            "e.yaml:6:44: events.0.random.down_s: nobody ever crashes: crash_every_s is not written");
+            "folder/e.yaml:6:44: events.0.random.down_s: nobody ever crashes: crash_every_s is not written");
     refuses(EVENT("{random: {crash_every_s: 5, cut_s: 1}}"),
-            "e.yaml:6:45: events.0.random.cut_s: nothing is ever cut: cut_every_s is not written");
+            "folder/e.yaml:6:45: events.0.random.cut_s: nothing is ever cut: cut_every_s is not written");
     refuses(EVENT("{random: {crash_every_s: 5}}, {random: {cut_every_s: 1}}"),
-            "e.yaml:6:40: events.1: the chances of events are written twice");
+            "folder/e.yaml:6:40: events.1: the chances of events are written twice");
     refuses("data: {set: dots, batch: 25}\nmodel: tower\noptim: {sgd: 0.1}\ntrain: {epochs: 2}\n"
             "events: [{at_s: 1, crash: 1}]\n",
-            "e.yaml:5:27: events.0.crash: there is no agent 1: the only one is agent 0");
+            "folder/e.yaml:5:27: events.0.crash: there is no agent 1: the only one is agent 0");
 }
 
 static void an_agent_may_be_named_again_in_another_event(void **state)
@@ -349,7 +344,7 @@ static void there_may_be_a_hundred_thousand_agents(void **state)
     experiment_free(e);
     refuses(
         "data: {set: dots, batch: 1}\nmodel: tower\noptim: {sgd: 1}\ntrain: {epochs: 2}\nagents: 100001\n",
-        "e.yaml:5:9: agents: 100001 is above the most allowed, 100000");
+        "folder/e.yaml:5:9: agents: 100001 is above the most allowed, 100000");
 }
 
 int main(void)
