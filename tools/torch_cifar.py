@@ -2,18 +2,26 @@
 """The study's training on CIFAR by PyTorch, at full length: a judge between veche's numbers and the published ones.
 
     tools/torch_cifar.py --data FOLDER --set cifar-100 --batch 128 --seed 1 [--precision bf16]
-    tools/torch_cifar.py --data FOLDER --set cifar-10 --agents 4 --batch 32 --seed 1
+    tools/torch_cifar.py --data FOLDER --agents 4 --batch 32 --seed 1
+    tools/torch_cifar.py --data FOLDER --agents 4 --batch 32 --pairs 1 --rate 0.4
+    tools/torch_cifar.py --data FOLDER --agents 4 --batch 32 --shares 4 2 2 1 --learn-every 1 2 2 4 --whole
+    veche topology expander:25 --json >expander.json
+    tools/torch_cifar.py --data FOLDER --agents 25 --batch 32 --graph expander.json --mix-every 10
 
-A single model, or agents on a cycle or a torus: each learns from its own share of the pictures, and after every step takes the mean of itself
-and its neighbours (on a cycle a third each, on a torus 1/9 and four times 2/9); momentum and batchnorm's statistics are its own. ResNet-20, SGD (0.1, momentum 0.9, decay 1e-4),
-five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs; flips and crops on black; the last batch of an epoch is
-short, or, with --whole, reaches into the next epoch, as veche's do. FOLDER holds the binary files of the set. On a GPU the pictures stay there and a round of all agents is captured as one CUDA
-graph. Prints the training loss and the agents' mean accuracy on the test pictures every few epochs, and at last one line of JSON with
-the last and the best of each. With --keep FILE a run that was stopped goes on, when started again, from where it last looked.
+A single model, or agents on a graph: each learns from its own share of the pictures, and after every step (or every few) takes the mean of itself
+and its neighbours; momentum and batchnorm's statistics are its own. The mean on a cycle is a third each, on a torus 1/9 and four times 2/9,
+else as the file says; with --pairs it is gossip, and so many random edges, one after the other, make their two ends equal. ResNet-20, SGD (0.1,
+momentum 0.9, decay 1e-4), five epochs of warm-up by iterations, a tenth after epochs 81 and 122, 164 epochs; flips and crops on black; the last
+batch of an epoch is short, or, with --whole, reaches into the next epoch, as veche's do. Agents with --shares learn and mix only every so many
+rounds (two neighbours mix when both do).
+
+FOLDER holds the binary files of the set. All agents' networks are computed together, a convolution as one batched product of matrices (on a
+GPU by TF32, as PyTorch's own are), and it is proved first that they are the networks of torch_models. On a GPU the pictures stay there and a round
+is captured as a CUDA graph. Prints the training loss and the agents' mean accuracy on the test pictures every few epochs, and at last one
+line of JSON with the last and the best of each. With --keep FILE a run that was stopped goes on, when started again, from where it last looked.
 """
 
 import argparse
-import copy
 import json
 import math
 import os
@@ -22,6 +30,7 @@ import time
 
 import numpy
 import torch
+from torch.autograd import Function
 from torch.nn import functional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -40,54 +49,249 @@ def read_arguments():
     p.add_argument("--data", required=True, help="folder with the set's binary files")
     p.add_argument("--set", choices=SETS, default="cifar-10")
     p.add_argument("--agents", type=int, default=1, help="if there are several, on the graph")
-    p.add_argument("--graph", choices=("cycle", "torus"), default="cycle", help="a torus is a square")
+    p.add_argument("--graph", default="cycle", help="cycle, torus (a square), or a file with what `veche topology SPEC --json` said")
+    p.add_argument("--pairs", type=int, default=0, help="gossip on so many random edges a round")
+    p.add_argument("--mix-every", type=int, default=1, help="rounds")
+    p.add_argument("--shares", type=int, nargs="+", help="how the pictures are shared out, one number an agent; else equally")
+    p.add_argument("--learn-every", type=int, nargs="+", help="rounds, one number an agent: it learns and mixes in these alone")
     p.add_argument("--batch", type=int, default=128, help="of an agent")
+    p.add_argument("--rate", type=float, default=0.1)
     p.add_argument("--epochs", type=int, default=164)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of what convolutions multiply")
     p.add_argument("--look-every", type=int, default=4, help="epochs")
     p.add_argument("--whole", action="store_true", help="batches reach from one epoch into the next: none is short")
     p.add_argument("--keep", metavar="FILE", help="where the run is written at every look, and read when it starts")
-    p.add_argument("--samples", type=int, help="only so many of the training pictures: to see that it works")
-    return p.parse_args()
+    p.add_argument("--samples", type=int, help="only so many pictures of each kind: to see that it works")
+    args = p.parse_args()
+    for name in ("shares", "learn_every"):
+        if getattr(args, name) and len(getattr(args, name)) != args.agents:
+            p.error(f"--{name.replace('_', '-')}: {args.agents} agents need {args.agents} numbers")
+    if args.shares and not args.whole:
+        p.error("--shares: with unequal shares epochs end at different times: say --whole")
+    return args
 
 
 def read_set(args, files, skip, device):
+    """Pictures with channels last, and their labels."""
     records = numpy.concatenate([numpy.fromfile(os.path.join(args.data, f), dtype=numpy.uint8) for f in files])
     records = records.reshape(-1, skip + 3072)
     labels = torch.from_numpy(records[:, skip - 1].astype(numpy.int64)).to(device)
-    return torch.from_numpy(records[:, skip:].reshape(-1, 3, 32, 32).copy()).to(device), labels
+    return torch.from_numpy(records[:, skip:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy()).to(device), labels
 
 
-class Agent:
-    """One model with its momentum; its parameters are one line of the matrix of all agents'."""
-
-    def __init__(self, network, line, batch, device):
-        self.network = network.to(device).to(memory_format=torch.channels_last).train()
-        self.params = list(self.network.parameters())
-        self.line, self.pace = line, torch.zeros_like(line)
-        self.stream = torch.cuda.Stream() if device.type == "cuda" else None
-        self.loss = torch.zeros((), device=device)  # the sum over an epoch's samples
-        self.choice = (torch.zeros(batch, dtype=torch.int64, device=device),
-                       torch.zeros(batch, 2, dtype=torch.int64, device=device),
-                       torch.zeros(batch, dtype=torch.bool, device=device))  # pictures, corners of crops, flips
-        first = 0
-        for p in self.params:
-            part = line[first:first + p.numel()]
-            part.copy_(in_order(p.detach()))
-            p.data = (part.view(p.shape[0], p.shape[2], p.shape[3], p.shape[1]).permute(0, 3, 1, 2) if p.dim() == 4
-                      else part.view(p.shape))
-            first += p.numel()
+# ---- ResNet-20, one for each agent: activations are [agents, batch, height, width, channels] ----
 
 
-def in_order(x):
-    """As numbers lie in a line: channels last."""
-    return (x.permute(0, 2, 3, 1) if x.dim() == 4 else x).reshape(-1)
+def unroll(x, stride):
+    """What each pixel's 3 x 3 window holds: [agents, pixels, 9 channels]."""
+    agents, batch, h, w, c = x.shape
+    lump = torch.complex128 if c * x.element_size() % 16 == 0 else x.dtype  # copied sixteen bytes at a time
+    y = functional.pad(x.view(lump), (0, 0, 1, 1, 1, 1))
+    s = y.stride()
+    windows = y.as_strided((agents, batch, h // stride, w // stride, 3, 3 * y.shape[-1]),
+                           (s[0], s[1], stride * s[2], stride * s[3], s[2], 1))
+    return windows.contiguous().view(x.dtype).view(agents, -1, 9 * c)
+
+
+class Convolution(Function):
+    """3 x 3, padded by 1; weights are [agents, outputs, 3 x 3 x inputs]."""
+
+    @staticmethod
+    def forward(ctx, x, weights, stride, multiplies):
+        columns, weights = unroll(x.to(multiplies), stride), weights.to(multiplies)
+        ctx.save_for_backward(columns, weights)
+        ctx.stride, ctx.shape = stride, x.shape
+        agents, batch, h, w, _ = x.shape
+        return torch.bmm(columns, weights.transpose(1, 2)).view(agents, batch, h // stride, w // stride, -1).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        columns, weights = ctx.saved_tensors
+        agents, batch, h, w, c = ctx.shape
+        dy = grad.contiguous().to(weights.dtype)
+        outputs = dy.shape[-1]
+        parts = agents * max(n for n in range(1, batch + 1) if batch % n == 0 and agents * n <= max(256, agents))
+        dw = torch.bmm(dy.view(parts, -1, outputs).transpose(1, 2), columns.view(parts, -1, 9 * c))  # long sums, for enough products at once
+        dw = dw.view(agents, -1, outputs, 9 * c).sum(1).to(grad.dtype)
+        if not ctx.needs_input_grad[0]:
+            return None, dw, None, None
+        if ctx.stride > 1:  # a convolution with the picture spread over zeros
+            spread = dy.new_zeros(agents, batch, h, w, outputs)
+            spread[:, :, ::ctx.stride, ::ctx.stride] = dy
+            dy = spread
+        turned = weights.view(agents, outputs, 3, 3, c).flip(2, 3).permute(0, 2, 3, 1, 4).reshape(agents, 9 * outputs, c)
+        return torch.bmm(unroll(dy, 1), turned).view(ctx.shape).to(grad.dtype), dw, None, None
+
+
+def normalise(x, gain, shift, beside):
+    """relu(batchnorm(x) + beside) by each agent's own batch, with the mean, the variance and its root's inverse; x is [agents, pixels, channels]."""
+    variance, mean = torch.var_mean(x, 1, unbiased=False, keepdim=True)
+    r = torch.rsqrt(variance + 1e-5)
+    y = (x - mean) * (gain[:, None] * r) + shift[:, None]
+    return functional.relu(y if beside is None else y + beside), mean, variance, r
+
+
+def normalise_back(x, gain, mean, r, y, dy):
+    """The gradients of x, gain, shift and what is beside."""
+    dy = torch.where(y > 0, dy, 0)
+    normal = (x - mean) * r
+    dgain, dshift = (dy * normal).sum(1, keepdim=True), dy.sum(1, keepdim=True)
+    dx = gain[:, None] * r * (dy - (dshift + normal * dgain) / x.shape[1])
+    return dx, dgain[:, 0], dshift[:, 0], dy
+
+
+def fuse(f):
+    return torch.compile(f, dynamic=False) if torch.cuda.is_available() else f
+
+
+FUSED = fuse(normalise), fuse(normalise_back)
+
+
+class Normalisation(Function):
+    """relu(batchnorm(x) + beside), and the batch's means and variances."""
+
+    @staticmethod
+    def forward(ctx, x, gain, shift, beside, fused):
+        rows = (x.shape[0], -1, x.shape[-1])
+        y, mean, variance, r = (FUSED[0] if fused else normalise)(x.view(rows), gain, shift, None if beside is None else beside.reshape(rows))
+        ctx.save_for_backward(x, gain, mean, r, y)
+        ctx.mark_non_differentiable(mean, variance)
+        ctx.fused, ctx.beside = fused, None if beside is None else beside.shape
+        return y.view(x.shape), mean[:, 0], variance[:, 0]
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        x, gain, mean, r, y = ctx.saved_tensors
+        dx, dgain, dshift, dbeside = (FUSED[1] if ctx.fused else normalise_back)(x.view(y.shape), gain, mean, r, y, dy.reshape(y.shape))
+        return dx.view(x.shape), dgain, dshift, None if ctx.beside is None else dbeside.view(ctx.beside), None
+
+
+def shapes_of(classes):
+    """Of a model's parameters, in the order of torch_models; a convolution's channels are last."""
+    def convolution(inputs, outputs):
+        return [(outputs, 9 * inputs), (outputs,), (outputs,)]  # and its norm's
+
+    shapes, inputs = convolution(3, 16), 16
+    for planes in (16, 32, 64):
+        for _ in range(3):
+            shapes += convolution(inputs, planes) + convolution(planes, planes)
+            inputs = planes
+    return shapes + [(classes, 64), (classes,)]
+
+
+def shortcut(x, stride, planes):
+    if stride == 1:
+        return x
+    new = planes - x.shape[-1]
+    return functional.pad(x[:, :, ::stride, ::stride], (new // 2, new - new // 2))
+
+
+def network(x, params, normalised, multiplies):
+    """`normalised` is told the layer's number, its input, gain, shift and what is added before the ReLU, if anything is."""
+    params, layers = iter(params), iter(range(19))
+
+    def convolve(y, stride=1, beside=None):
+        return normalised(next(layers), Convolution.apply(y, next(params), stride, multiplies), next(params), next(params), beside)
+
+    x = convolve(x)
+    for planes, first in ((16, 1), (32, 2), (64, 2)):
+        for stride in (first, 1, 1):
+            x = convolve(convolve(x, stride), beside=shortcut(x, stride, planes))
+    weights, bias = next(params), next(params)
+    return torch.baddbmm(bias[:, None], x.mean((2, 3)), weights.transpose(1, 2))
+
+
+def in_order(model):
+    """A model's parameters as they lie in a line."""
+    return torch.cat([(p.permute(0, 2, 3, 1) if p.dim() == 4 else p).reshape(-1) for p in model.parameters()])
+
+
+class Models:
+    """The parameters of all agents, a line each, and their batchnorms' means and variances, a line each, too."""
+
+    def __init__(self, first, agents, classes, multiplies=torch.float32, fused_batch=None):
+        self.shapes = shapes_of(classes)
+        self.sizes = [math.prod(s) for s in self.shapes]
+        self.channels = [s[0] for s in self.shapes[1:-2:3]]
+        line = in_order(first).detach()
+        spare = -len(line) % 64  # every line begins where matrices may
+        self.lines = functional.pad(line, (0, spare)).repeat(agents, 1)[:, : len(line)]
+        self.means = line.new_zeros(agents, sum(self.channels))
+        self.variances = torch.ones_like(self.means)
+        self.multiplies, self.fused_batch = multiplies, fused_batch
+
+    def say(self, x, lines, normalised):
+        parts = lines.split(self.sizes, 1)
+        return network(x, [p.unflatten(1, s) for p, s in zip(parts, self.shapes)], normalised, self.multiplies)
+
+    def lesson(self, x, labels, learns):
+        """Each agent's loss and gradient; the statistics of those that learn move."""
+        lines = self.lines.detach().requires_grad_()
+        means, variances = [], []
+
+        def by_batch(_, y, gain, shift, beside):
+            n = y.shape[1] * y.shape[2] * y.shape[3]
+            y, mean, variance = Normalisation.apply(y, gain, shift, beside, x.shape[1] == self.fused_batch)
+            means.append(mean)
+            variances.append(variance * (n / (n - 1)))
+            return y
+
+        said = self.say(x, lines, by_batch)
+        for kept, now in (self.means, means), (self.variances, variances):
+            kept.addcmul_(learns, torch.cat(now, 1) - kept, value=0.1)
+        loss = functional.cross_entropy(said.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape).mean(1)
+        return loss.detach(), torch.autograd.grad(loss.sum(), lines)[0]
+
+    @torch.no_grad()
+    def exam(self, x):
+        """What each agent says by its statistics."""
+        means, variances = self.means.split(self.channels, 1), self.variances.split(self.channels, 1)
+
+        def by_statistics(layer, y, gain, shift, beside):
+            scale = gain * torch.rsqrt(variances[layer] + 1e-5)
+            y = torch.addcmul(spread_out(shift - means[layer] * scale), y, spread_out(scale))
+            return functional.relu(y if beside is None else y + beside)
+
+        return self.say(x, self.lines, by_statistics)
+
+
+def spread_out(a):
+    """One number for each agent and channel, for all pixels."""
+    return a[:, None, None, None, :]
+
+
+def prove_networks():
+    """Losses, gradients, statistics and exams are those of torch_models, for two agents that differ."""
+    torch.manual_seed(1)
+    originals = [torch_models.kaiming(torch_models.ResNet(3, 10)).double() for _ in range(2)]
+    x, labels = torch.randn(2, 3, 32, 32, 3, dtype=torch.float64), torch.randint(10, (2, 3))
+    ours = Models(originals[0], 2, 10, multiplies=torch.float64)
+    ours.lines[1].copy_(in_order(originals[1]).detach())
+    losses, grads = ours.lesson(x, labels, torch.ones(2, 1, dtype=torch.float64))
+    for i, model in enumerate(originals):
+        loss = functional.cross_entropy(model.train()(x[i].permute(0, 3, 1, 2)), labels[i])
+        loss.backward()
+        for p in model.parameters():
+            p.data = p.grad
+        assert torch.allclose(losses[i], loss, 1e-9) and torch.allclose(grads[i], in_order(model), 1e-7, 1e-9)
+        with torch.no_grad():
+            for p, part, shape in zip(model.parameters(), ours.lines[i].split(ours.sizes), ours.shapes):
+                p.data = part.view(shape[0], 3, 3, -1).permute(0, 3, 1, 2) if p.dim() == 4 else part.view(shape)
+            assert torch.allclose(ours.exam(x)[i], model.eval()(x[i].permute(0, 3, 1, 2)), 1e-9)
+
+
+# ---- Training ----
 
 
 def weights_of(graph, n):
     """Of the mean each agent takes of itself and its neighbours."""
-    w, side = torch.zeros(n, n), math.isqrt(n)
+    w, side = torch.zeros(n, n, dtype=torch.float64), math.isqrt(n)
+    if graph not in ("cycle", "torus"):
+        with open(graph) as f:
+            for i, j, weight in json.load(f)["weights"]:
+                w[i, j] = w[j, i] = weight
+        return w
     for i in range(n):
         y, x = divmod(i, side)
         near = ([(i - 1) % n, (i + 1) % n] if graph == "cycle" else
@@ -107,121 +311,148 @@ class Training:
         self.test = read_set(args, about["test"], about["skip"], self.device)
         if args.samples:
             self.pixels, self.labels = self.pixels[: args.samples], self.labels[: args.samples]
-        self.pixels = functional.pad(self.pixels, (4, 4, 4, 4))  # black
-        self.mean = torch.tensor(about["mean"], device=self.device).view(3, 1, 1)
-        self.deviation = torch.tensor(about["deviation"], device=self.device).view(3, 1, 1)
-        self.lr = torch.zeros((), device=self.device)
-        self.make_agents(about["classes"])
+            self.test = tuple(x[: args.samples] for x in self.test)
+        self.pixels = functional.pad(self.pixels, (0, 0, 4, 4, 4, 4))  # black
+        self.mean, self.deviation = (torch.tensor(about[k], device=self.device) for k in ("mean", "deviation"))
+        torch.manual_seed(args.seed)
+        first = torch_models.kaiming(torch_models.ResNet(3, about["classes"])).to(self.device)
+        multiplies = torch.bfloat16 if args.precision == "bf16" else torch.float32
+        self.models = Models(first, args.agents, about["classes"], multiplies, args.batch if self.device.type == "cuda" else None)
+        self.pace = torch.zeros_like(self.models.lines)
+        self.loss = torch.zeros(args.agents, device=self.device)  # the sum over an epoch's samples
+        self.share_out()
+        self.weights = weights_of(args.graph, args.agents)
+        self.edges = self.weights.triu(1).nonzero()
+        n, batch = args.agents, args.batch
+        self.rate = torch.zeros((), device=self.device)
+        self.inputs = (torch.zeros(n, batch, dtype=torch.int64, device=self.device),  # pictures
+                       torch.zeros(n, batch, 2, dtype=torch.int64, device=self.device),  # corners of crops
+                       torch.zeros(n, batch, dtype=torch.bool, device=self.device),  # flips
+                       torch.zeros(n, 1, device=self.device),  # who learns
+                       torch.zeros(n, n, dtype=torch.float64, device=self.device))  # how all mix
 
-    def make_agents(self, classes):
+    def share_out(self):
         n = self.args.agents
-        torch.manual_seed(self.args.seed)
-        first = torch_models.kaiming(torch_models.ResNet(3, classes))
-        count = sum(p.numel() for p in first.parameters())
-        self.lines = torch.zeros(n, -(-count // 64) * 64, device=self.device)[:, :count]  # each begins where cuDNN may read it
-        self.weights = weights_of(self.args.graph, n).to(self.device)
-        self.agents = [Agent(copy.deepcopy(first), self.lines[i], self.args.batch, self.device) for i in range(n)]
-        each = len(self.labels) // n
-        self.shares = torch.randperm(len(self.labels), device=self.device)[: each * n].view(n, each)
-        self.left = self.shares[:, :0]  # of the last epoch's order, for the next one's first batch
-
-    def normal(self, pixels):
-        x = pixels.float().div_(255).sub_(self.mean).div_(self.deviation)
-        return x.contiguous(memory_format=torch.channels_last)
+        parts = torch.tensor([0] + (self.args.shares or [1] * n)).cumsum(0)
+        order = torch.randperm(len(self.labels), device=self.device)
+        if not self.args.shares:
+            order = order[: len(order) // n * n]
+        ends = [len(order) * int(p) // int(parts[-1]) for p in parts]
+        self.shares = [order[a:b] for a, b in zip(ends, ends[1:])]
+        self.left = [share[:0] for share in self.shares]  # of each agent's last order, for its next batch
+        self.longest = max(len(share) for share in self.shares)
 
     def pictures(self, picks, at, flips):
         line = torch.arange(32, device=self.device)
-        columns = torch.where(flips[:, None], 31 - line, line) + at[:, 1:]
-        rows = line + at[:, :1]
-        return self.normal(self.pixels[picks[:, None, None, None], torch.arange(3, device=self.device)[None, :, None, None],
-                                       rows[:, None, :, None], columns[:, None, None, :]])
+        columns = torch.where(flips[..., None], 31 - line, line) + at[..., 1:]
+        rows = line + at[..., :1]
+        return self.normal(self.pixels[picks[..., None, None], rows[..., :, None], columns[..., None, :]])
 
-    def autocast(self):
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.args.precision == "bf16")
+    def normal(self, pixels):
+        return pixels.float().div_(255).sub_(self.mean).div_(self.deviation)
 
-    def learn(self, agent, choice):
-        """One step; momentum and decay as torch.optim.SGD has them, the rate a number on the device."""
-        with self.autocast():
-            loss = functional.cross_entropy(agent.network(self.pictures(*choice)), self.labels[choice[0]])
-        grads = torch.cat([in_order(g) for g in torch.autograd.grad(loss, agent.params)])
+    def round(self, picks, at, flips, learns, weights):
+        """Momentum and decay as torch.optim.SGD has them, the rate a number on the device; then all mix, in fp64, which TF32 does not touch."""
+        loss, grads = self.models.lesson(self.pictures(picks, at, flips), self.labels[picks], learns)
+        lines = self.models.lines
         with torch.no_grad():
-            agent.loss.add_(loss.detach().float(), alpha=len(choice[0]))
-            agent.pace.mul_(0.9).add_(grads).add_(agent.line, alpha=1e-4)
-            agent.line.sub_(agent.pace * self.lr)
-
-    def learn_all(self, choices):
-        """On a GPU each of several agents has a stream of its own."""
-        if len(self.agents) == 1 or self.device.type != "cuda":
-            for agent, choice in zip(self.agents, choices):
-                self.learn(agent, choice)
-            return
-        here = torch.cuda.current_stream()
-        for agent, choice in zip(self.agents, choices):
-            agent.stream.wait_stream(here)
-            with torch.cuda.stream(agent.stream):
-                self.learn(agent, choice)
-        for agent in self.agents:
-            here.wait_stream(agent.stream)
-
-    def round(self, choices):
-        self.learn_all(choices)
-        if len(self.agents) > 1:
-            with torch.no_grad():
-                self.lines.copy_(self.weights @ self.lines)
+            self.loss.addcmul_(loss, learns[:, 0], value=picks.shape[1])
+            self.pace.add_(learns * (grads.add_(lines, alpha=1e-4) - 0.1 * self.pace))
+            lines.sub_(learns * self.pace * self.rate)
+            if len(lines) > 1:
+                lines.copy_(weights @ lines.double())
 
     def capture(self):
-        """A round on the agents' own choices as a CUDA graph; what the rounds to warm up changed is put back."""
-        kept = [{k: v.clone() for k, v in a.network.state_dict().items()} for a in self.agents]
-        choices = [a.choice for a in self.agents]
+        """A round on the inputs as a CUDA graph; what the rounds to warm up changed is put back."""
+        kept = [x.clone() for x in self.state()]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
-                self.round(choices)
+                self.round(*self.inputs)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.round(choices)
-        with torch.no_grad():
-            for a, before in zip(self.agents, kept):
-                for k, v in a.network.state_dict().items():
-                    v.copy_(before[k])
-                a.pace.zero_()
+            self.round(*self.inputs)
+        for x, before in zip(self.state(), kept):
+            x.copy_(before)
         return graph.replay
 
+    def state(self):
+        return [self.models.lines, self.pace, self.models.means, self.models.variances]
+
     def rate_at(self, epoch):
-        base = 0.1 * 0.1 ** ((epoch >= 81) + (epoch >= 122))
+        base = self.args.rate * 0.1 ** ((epoch >= 81) + (epoch >= 122))
         return base * min(1, epoch / 5)
 
+    def rounds_of(self, epoch):
+        """The number of the first, and when each begins, in epochs."""
+        batch, n = self.args.batch, self.longest
+        if self.args.whole:
+            first = epoch * n // batch
+            return first, [k * batch / n for k in range(first, (epoch + 1) * n // batch)]
+        each = -(-n // batch)
+        return epoch * each, [epoch + i * batch / n for i in range(each)]
+
+    def next_pictures(self, agent, n):
+        """A share is gone through in one random order after another."""
+        left, share = self.left[agent], self.shares[agent]
+        while len(left) < n:
+            left = torch.cat([left, share[torch.randperm(len(share), device=self.device)]])
+        self.left[agent] = left[n:]
+        return left[:n]
+
+    def who_takes_part(self, first, n):
+        rounds = torch.arange(first, first + n)[:, None]
+        return rounds % torch.tensor(self.args.learn_every or [1] * self.args.agents) == 0
+
+    def mixing(self, first, takes_part):
+        """Of each round; whoever does not take part leaves its weight to the others themselves."""
+        n = self.args.agents
+        one = torch.eye(n, dtype=torch.float64)
+        mixes = one.repeat(len(takes_part), 1, 1)
+        for i, (k, take) in enumerate(zip(range(first, first + len(takes_part)), takes_part)):
+            if k % self.args.mix_every:
+                continue
+            if not self.args.pairs:
+                w = self.weights * (1 - one) * take[:, None] * take
+                mixes[i] = w + torch.diag(1 - w.sum(1))
+                continue
+            for a, b in self.edges[torch.randint(len(self.edges), (self.args.pairs,))]:
+                mixes[i, [a, b]] = mixes[i, [a, b]].mean(0)
+        return mixes.to(self.device)
+
     def one_epoch(self, epoch, replay):
-        agents, n = self.shares.shape
-        batch = self.args.batch
-        order = torch.stack([share[torch.randperm(n, device=self.device)] for share in self.shares])
-        begun = self.left.shape[1]
-        order = torch.cat([self.left, order], 1)
-        end = order.shape[1] // batch * batch if self.args.whole else order.shape[1]
-        self.left = order[:, end:]
-        at = torch.randint(0, 9, (agents, end, 2), device=self.device)
-        flips = torch.rand(agents, end, device=self.device) < 0.5
-        for a in self.agents:
-            a.loss.zero_()
-        for first in range(0, end, batch):
-            some = slice(first, min(first + batch, end))
-            choices = [(order[i, some], at[i, some], flips[i, some]) for i in range(agents)]
-            self.lr.fill_(self.rate_at(epoch + (first - begun) / n))
-            if replay and first + batch <= end:
-                for a, choice in zip(self.agents, choices):
-                    for to, what in zip(a.choice, choice):
-                        to.copy_(what)
+        first, begins = self.rounds_of(epoch)
+        n, batch, agents = len(begins), self.args.batch, self.args.agents
+        takes_part = self.who_takes_part(first, n)
+        picks = torch.zeros(n * batch, agents, dtype=torch.int64, device=self.device)
+        for i in range(agents):
+            mine = takes_part[:, i].repeat_interleave(batch)
+            wanted = int(mine.sum()) if self.args.whole else len(self.shares[i])
+            picks[mine.nonzero()[:wanted, 0].to(self.device), i] = self.next_pictures(i, wanted)
+        picks = picks.view(n, batch, agents).transpose(1, 2).contiguous()
+        at = torch.randint(0, 9, (n, agents, batch, 2), device=self.device)
+        flips = torch.rand(n, agents, batch, device=self.device) < 0.5
+        everything = (picks, at, flips, takes_part.to(self.device).float()[..., None], self.mixing(first, takes_part))
+        self.loss.zero_()
+        for k, begin in enumerate(begins):
+            short = 0 if self.args.whole or k + 1 < n else self.longest % batch
+            self.rate.fill_(self.rate_at(begin))
+            inputs = [x[k] for x in everything]
+            if short:
+                inputs[:3] = [x[:, :short] for x in inputs[:3]]
+            if replay and not short:
+                for to, what in zip(self.inputs, inputs):
+                    to.copy_(what)
                 replay()
             else:
-                self.round(choices)
+                self.round(*inputs)
 
     def keep(self, **more):
         path = self.args.keep
         random = [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if self.device.type == "cuda" else [])
-        agents = [dict(state=a.network.state_dict(), pace=a.pace) for a in self.agents]
-        torch.save(dict(more, agents=agents, shares=self.shares, left=self.left, random=random, settings=self.settings()), path + ".new")
+        torch.save(dict(more, state=self.state(), shares=self.shares, left=self.left, random=random, settings=self.settings()), path + ".new")
         os.replace(path + ".new", path)
 
     def go_on(self):
@@ -231,9 +462,8 @@ class Training:
         kept = torch.load(self.args.keep, map_location=self.device)
         if kept["settings"] != self.settings():
             sys.exit(f"{self.args.keep}: a run with other settings: {kept['settings']}")
-        for a, b in zip(self.agents, kept["agents"]):
-            a.network.load_state_dict(b["state"])
-            a.pace.copy_(b["pace"])
+        for x, before in zip(self.state(), kept["state"]):
+            x.copy_(before)
         self.shares, self.left = kept["shares"], kept["left"]
         torch.set_rng_state(kept["random"][0].cpu())
         if self.device.type == "cuda":
@@ -243,22 +473,24 @@ class Training:
     def settings(self):
         return {k: v for k, v in vars(self.args).items() if k not in ("data", "keep", "look_every")}
 
-    def loss(self):
-        return sum(float(a.loss) for a in self.agents) / self.shares.numel()
+    def mean_loss(self):
+        return float(self.loss.sum()) / sum(len(share) for share in self.shares)
 
-    def accuracy(self, agent):
-        agent.network.eval()
-        hits = 0
-        with torch.no_grad(), self.autocast():
-            for first in range(0, len(self.test[1]), 1000):
-                said = agent.network(self.normal(self.test[0][first:first + 1000])).argmax(1)
-                hits += int((said == self.test[1][first:first + 1000]).sum())
-        agent.network.train()
-        return 100 * hits / len(self.test[1])
+    def accuracies(self):
+        at_once = max(1, 2000 // self.args.agents)
+        hits = torch.zeros(self.args.agents, device=self.device)
+        for x, labels in zip(self.test[0].split(at_once), self.test[1].split(at_once)):
+            said = self.models.exam(self.normal(x)[None].expand(self.args.agents, -1, -1, -1, -1))
+            hits += (said.argmax(2) == labels).sum(1)
+        return (100 * hits / len(self.test[1])).tolist()
 
 
 def main():
     args = read_arguments()
+    prove_networks()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    if torch.cuda.is_available():
+        torch._dynamo.config.recompile_limit = 64  # one for each shape
     t = Training(args)
     replay = t.capture() if t.device.type == "cuda" else None
     kept = t.go_on()
@@ -267,15 +499,14 @@ def main():
     for epoch in range(kept.get("epoch", 0), args.epochs):
         t.one_epoch(epoch, replay)
         if (epoch + 1) % args.look_every == 0 or epoch + 1 == args.epochs:
-            last = [t.accuracy(a) for a in t.agents]
+            last = t.accuracies()
             best = [max(b, a) for b, a in zip(best, last)]
             seconds = time.monotonic() - began
-            print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} train loss {t.loss():.4f} "
+            print(f"{args.set} seed {args.seed} {args.precision}: epoch {epoch + 1} train loss {t.mean_loss():.4f} "
                   f"accuracy {numpy.mean(last):.2f} ({seconds:.0f} s)", flush=True)
             if args.keep:
                 t.keep(epoch=epoch + 1, last=last, best=best, seconds=seconds)
-    print(json.dumps(dict(set=args.set, agents=args.agents, batch=args.batch, seed=args.seed, precision=args.precision,
-                          epochs=args.epochs, mean=numpy.mean(last), best_mean=numpy.mean(best), last=last, best=best,
+    print(json.dumps(dict(t.settings(), mean=numpy.mean(last), spread=numpy.std(last), best_mean=numpy.mean(best), last=last, best=best,
                           seconds=round(time.monotonic() - began, 1), torch=torch.__version__)))
 
 
