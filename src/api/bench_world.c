@@ -61,6 +61,7 @@ fault bench_world(bool mixing, const char *const *overrides, size_t n, char **js
     struct registry registry = registry_of_everything();
     struct experiment *e;
     struct veche_run *r;
+    TRY(overrides_agree(overrides, n));
     TRY(experiment_parse(text, n_bytes, "the benchmark's own experiment", overrides, n, &registry, &e));
     TRY(session_open(e, NULL, NULL, &r));
     double began = clock_now_s();

@@ -267,6 +267,16 @@ static fault read_overs(struct planner *p, const char *const *texts, size_t n, s
             if (text_is(overs[i].key, overs[j].key))
                 return FAIL(FAULT_USAGE, "--over %s: is given twice; write all values in one list",
                             text_shown(overs[i].key).text);
+    for (size_t i = 0; i < n; i++) {
+        const char *whole = is_about_kind(&overs[i]) ? "strategy" : overs[i].key;
+        const char *undone =
+            override_undone((const char *const *)p->base->overrides, p->base->n_overrides, whole);
+        if (undone)
+            return FAIL(
+                FAULT_USAGE,
+                "--over %s: its values would undo '%s'; write them with it, or it as a list of its own",
+                text_shown(overs[i].key).text, text_shown(undone).text);
+    }
     return OK;
 }
 

@@ -39,9 +39,10 @@ void veche_fault_free(veche_fault *f)
 
 static fault parse(const veche_experiment *e, struct experiment **out)
 {
+    const char *const *overrides = (const char *const *)e->overrides;
     struct registry registry = registry_of_everything();
-    return experiment_parse(e->text, strlen(e->text), e->source, (const char *const *)e->overrides,
-                            e->n_overrides, &registry, out);
+    TRY(overrides_agree(overrides, e->n_overrides));
+    return experiment_parse(e->text, strlen(e->text), e->source, overrides, e->n_overrides, &registry, out);
 }
 
 fault experiment_with(const veche_experiment *e, const char *const *more, size_t n_more,
@@ -117,7 +118,8 @@ static fault read_text(const char *path, FILE *file, char *text)
     return OK;
 }
 
-veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n, veche_experiment **out)
+veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n,
+                             veche_experiment **out)
 {
     FILE *file = fopen(path, "rb");
     if (!file)
@@ -227,13 +229,14 @@ fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agent
     *agents = learners;
     if (learners > 0 && (!k->helpers || learners + k->helpers(e->strategy.settings, learners) == ranks))
         return OK;
-    return fail_at(e->strategy.place, "strategy.kind: '%s' with these settings cannot be shared out among %zu rank%s", k->name,
+    return fail_at(e->strategy.place,
+                   "strategy.kind: '%s' with these settings cannot be shared out among %zu rank%s", k->name,
                    n_ranks, n_ranks == 1 ? "" : "s");
 }
 
 /* The experiment again, with as many agents as the ranks say; takes the first one, also on a fault. */
-static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, const char *text, const char *source,
-                          const char *const *overrides, size_t n)
+static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, const char *text,
+                          const char *source, const char *const *overrides, size_t n)
 {
     struct registry registry = registry_of_everything();
     int64_t agents = 0;
@@ -254,8 +257,9 @@ static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, co
     return f;
 }
 
-static fault open_run(struct experiment *e, const char *text, const char *source, const char *const *overrides, size_t n,
-                      const veche_options *options, struct veche_run **out)
+static fault open_run(struct experiment *e, const char *text, const char *source,
+                      const char *const *overrides, size_t n, const veche_options *options,
+                      struct veche_run **out)
 {
     struct mpi_seat seat;
     if (!experiment_is_for_ranks(e))

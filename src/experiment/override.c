@@ -109,6 +109,27 @@ static void replace(struct node *node, const struct node *from)
         child->parent = node;
 }
 
+const char *override_undone(const char *const *overrides, size_t n, const char *assignment)
+{
+    size_t length = strcspn(assignment, "=");
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(overrides[i], assignment, length) == 0 && overrides[i][length] == '.')
+            return overrides[i];
+    return NULL;
+}
+
+fault overrides_agree(const char *const *overrides, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *undone = override_undone(overrides, i, overrides[i]);
+        if (undone)
+            return FAIL(FAULT_EXPERIMENT,
+                        "command line: %s: would undo '%s' before it; the whole goes first, then its parts",
+                        text_shown(overrides[i]).text, text_shown(undone).text);
+    }
+    return OK;
+}
+
 fault tree_override(struct node *root, const char *assignment, struct arena *arena)
 {
     char *source = arena_printf(arena, "command line: %s", text_shown(assignment).text);

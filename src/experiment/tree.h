@@ -1,7 +1,8 @@
 /* tree.h - a YAML text as a tree of nodes that remember where they stood.
  *
- * Only what an experiment needs is let in: maps, lists and plain values. Anchors, tags, several documents, duplicate
- * keys, keys that are not words, more than TREE_DEPTH levels or TREE_NODES nodes are faults with line and column.
+ * Only what an experiment needs is let in: maps, lists and plain values. Anchors, tags, several documents,
+ * duplicate keys, keys that are not words, more than TREE_DEPTH levels or TREE_NODES nodes are faults with
+ * line and column.
  */
 #ifndef VECHE_EXPERIMENT_TREE_H
 #define VECHE_EXPERIMENT_TREE_H
@@ -39,12 +40,18 @@ struct node {
 fault tree_read(const char *text, size_t n_bytes, const char *source, struct arena *arena, struct node **out);
 
 /* Likewise for a text that stands wholly at one place without lines, such as the value of an override. */
-fault tree_read_at(const char *text, size_t n_bytes, struct place place, struct arena *arena, struct node **out);
+fault tree_read_at(const char *text, size_t n_bytes, struct place place, struct arena *arena,
+                   struct node **out);
 
-/* Puts `key=value` ("strategy.every=5", "model.0.conv.out=32", "optim={kind: adam, lr: 0.1}") into the tree, replacing
- * what stood there and making the maps on the way; a plain value on the way becomes a map {kind: value}, or, in a
- * list, {value: {}}. The value is YAML. */
+/* Puts `key=value` ("strategy.every=5", "model.0.conv.out=32", "optim={kind: adam, lr: 0.1}") into the tree,
+ * replacing what stood there and making the maps on the way; a plain value on the way becomes a map {kind:
+ * value}, or, in a list, {value: {}}. The value is YAML. */
 fault tree_override(struct node *root, const char *assignment, struct arena *arena);
+
+/* The first of the overrides of which `assignment` would leave nothing, since it replaces the whole that they
+ * set a part of: engine=cuda after engine.precision=bf16. NULL: none. */
+const char *override_undone(const char *const *overrides, size_t n, const char *assignment);
+fault overrides_agree(const char *const *overrides, size_t n); /* a fault where one undoes another */
 
 const struct node *node_find(const struct node *map, const char *key); /* NULL when it is not there  */
 bool node_is_nothing(const struct node *node);                         /* `key:` or `key: ~`         */

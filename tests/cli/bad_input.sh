@@ -69,6 +69,7 @@ faults 'a folder instead of a file' '^veche: \.: ' "$veche" run .
 faults 'an override of an unknown key' "^veche: command line: .*optim.rl" "$veche" run good.yaml optim.rl=0.1
 faults 'an override with nan' "^veche: command line: .*optim.lr" "$veche" run good.yaml optim.lr=nan
 faults 'an override without =' "^veche: command line: .*optim.lr" "$veche" run good.yaml optim.lr
+faults 'an override that undoes another' "^veche: command line: engine=ref: would undo 'engine.threads=2' before it" "$veche" run good.yaml engine.threads=2 engine=ref
 faults 'an override with broken YAML' "^veche: command line: " "$veche" run good.yaml 'optim={kind: '
 
 mkdir empty

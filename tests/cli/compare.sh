@@ -174,6 +174,8 @@ bad 'a setting the strategy does not have' "unknown key 'pairs'" --over strategy
 bad 'a list without values' 'KEY=VALUE' --over strategy.kind
 bad 'a list with a hole' 'a value is missing' --over strategy.kind=gossip,,consensus
 bad 'a value twice' 'stands there twice' --over strategy.kind=gossip,gossip
+bad 'a list that undoes an override' "^veche: --over optim: its values would undo 'optim.lr=0.1'" --over 'optim={kind: sgd, lr: 0.3},adam' optim.lr=0.1
+bad 'a list of kinds that would' "^veche: --over strategy.kind: its values would undo 'strategy.every=4'" --over strategy.kind=gossip,consensus strategy=gossip strategy.every=4
 bad 'broken YAML' '^veche: command line' --over 'strategy={kind: gossip'
 bad 'an override that is wrong' 'optim.rl' optim.rl=1
 bad 'a list of names' 'named after their methods' --over name=a,b

@@ -136,6 +136,25 @@ static void the_last_override_wins(void **state)
     experiment_free(e);
 }
 
+static void nothing_said_is_undone_by_what_follows(void **state)
+{
+    (void)state;
+    const char *const fine[] = {"engine=ref", "engine.threads=2", "engine.threads=3",
+                                "engines=1",  "optim.lr=1",       "optim.kind=sgd"};
+    fault f = overrides_agree(fine, 6);
+    assert_null(f);
+    const char *const undone[] = {"optim.lr=1", "engine.threads=2", "engine.kind=ref", "engine=ref"};
+    f = overrides_agree(undone, 4);
+    assert_non_null(f);
+    assert_string_equal(fault_text(f),
+                        "command line: engine=ref: would undo 'engine.threads=2' before it; the whole goes "
+                        "first, then its parts");
+    fault_drop(f);
+    assert_null(override_undone(undone, 3, "engine.threads=4")); /* the last of the same wins */
+    assert_null(override_undone(undone, 3, "eng=4"));
+    assert_string_equal(override_undone(undone, 3, "optim"), "optim.lr=1");
+}
+
 static void values_may_hold_equals_signs_and_quotes(void **state)
 {
     (void)state;
@@ -238,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_plain_value_opens_to_take_settings),
         cmocka_unit_test(layers_are_reached_by_number),
         cmocka_unit_test(the_last_override_wins),
+        cmocka_unit_test(nothing_said_is_undone_by_what_follows),
         cmocka_unit_test(values_may_hold_equals_signs_and_quotes),
         cmocka_unit_test(complaints_name_the_override),
         cmocka_unit_test(what_the_file_says_keeps_its_place_in_complaints),
