@@ -363,12 +363,13 @@ static fault cuda_measure(struct engine *e, struct engine_work *out)
 static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
+    bool bf16 = e->setup.precision == PRECISION_BF16;
     snprintf(text, n,
-             "cuda: %s, %s, %zu lessons side by side, %.1f MiB for rows, %.1f MiB for samples, %.1f MiB for "
+             "cuda: %s, %s, %zu lesson%s side by side, %.1f MiB for rows, %.1f MiB for samples, %.1f MiB for "
              "activations",
-             c->device.driver.name, e->setup.precision == PRECISION_BF16 ? "bf16" : "fp32", c->learn.n_seats,
-             (double)c->store.n_bytes / 0x1p20, (double)c->sample_bytes / 0x1p20,
-             (double)larger(c->learn.n_bytes, c->exam.n_bytes) / 0x1p20);
+             c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)",
+             c->learn.n_seats, c->learn.n_seats == 1 ? "" : "s", (double)c->store.n_bytes / 0x1p20,
+             (double)c->sample_bytes / 0x1p20, (double)larger(c->learn.n_bytes, c->exam.n_bytes) / 0x1p20);
 }
 
 const struct engine_ops engine_cuda = {
