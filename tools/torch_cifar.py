@@ -67,8 +67,8 @@ def read_arguments():
     for name in ("shares", "learn_every"):
         if getattr(args, name) and len(getattr(args, name)) != args.agents:
             p.error(f"--{name.replace('_', '-')}: {args.agents} agents need {args.agents} numbers")
-    if args.shares and not args.whole:
-        p.error("--shares: with unequal shares epochs end at different times: say --whole")
+    if (args.shares or args.learn_every) and not args.whole:
+        p.error("agents that differ end their epochs at different times: say --whole")
     return args
 
 
