@@ -41,11 +41,12 @@ VECHE_API void veche_fault_free(veche_fault *f);
 /* ---- experiments ---- */
 
 VECHE_API veche_fault *veche_load(const char *path, veche_experiment **out);
-/* The same with "optim.lr=0.1" and others in place of what the file says; only what comes of it all is checked. */
+/* The same with "optim.lr=0.1" and others in place of what the file says; what comes of it all is checked, and that none undoes
+ * another ("optim=adam" after it). */
 VECHE_API veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n, veche_experiment **out);
 /* `source` stands for the file's name in faults. */
 VECHE_API veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out);
-/* Puts "optim.lr=0.1" over what the file says. On a fault the experiment is as before. */
+/* Puts "optim.lr=0.1" over what the file says, and over what was put there before. On a fault the experiment is as before. */
 VECHE_API veche_fault *veche_override(veche_experiment *e, const char *assignment);
 /* The resolved experiment as YAML, every default written out. */
 VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);

@@ -1,7 +1,8 @@
 """ResNet-20 of many agents at once in PyTorch: each has its own parameters, and all are computed together.
 
 A convolution is one batched product of matrices, and activations are [agents, batch, height, width, channels]. On a GPU what happens between
-convolutions is compiled into few kernels. For tools/torch_cifar.py, which proves first that these are the networks of torch_models.
+convolutions is compiled into few kernels. For tools/torch_cifar.py, which proves first that these are the networks of torch_models: in fp64
+on the processor, so without what is compiled.
 """
 
 import math
