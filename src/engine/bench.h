@@ -13,7 +13,7 @@ struct engine_bench {
     double round_ms, update_ms;          /* medians; the update is part of a round */
     double flops_per_s;                  /* of convolutions and linear layers, as the graph counts them */
     size_t rounds;                       /* measured in all */
-    char engine[256];                    /* the engine's own description */
+    char engine[512];                    /* the engine's own description */
     bool on_device;                      /* `work` says how a device spent the round */
     struct engine_work work;
 };

@@ -26,6 +26,7 @@ engine() { json engine <<<"$out"; }
 
 succeeds "a GPU is taken where there is one" with
 holds "and said" grep -q '^cuda: pretended GPU, fp32 (engine.precision=bf16 may be faster), 3 lessons side by side' <<<"$(engine)"
+holds "and what memory is for" grep -Eq '[0-9.]+ MiB for rows, [0-9.]+ MiB for samples, in turn [0-9.]+ MiB for lessons and [0-9.]+ MiB for exams$' <<<"$(engine)"
 first=$(json params_sha256 <<<"$out")
 succeeds "the same again" with
 holds "to the same bits" test -n "$first" -a "$(json params_sha256 <<<"$out")" = "$first"
