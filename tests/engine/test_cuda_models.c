@@ -87,6 +87,35 @@ static void check_blocks(size_t stages, size_t batch, size_t n_replicas)
     net_release(&n);
 }
 
+static void net_step(struct network *n, int64_t out, int64_t stride)
+{
+    net_conv(n, out, 3, stride, 1);
+    net_batchnorm(n);
+    net_layer(n, "relu");
+}
+
+/* The last stage of ResNet-20 by itself: its kernels want the most shared memory, and on many GPUs smaller
+ * ones take their place. */
+static void a_chain_of_convolutions_agrees(void **state)
+{
+    (void)state;
+    struct network n = {0};
+    net_step(&n, 32, 2);
+    net_step(&n, 64, 2);
+    net_step(&n, 64, 1);
+    net_step(&n, 64, 1);
+    net_pool(&n, "maxpool", 2, 2, 0);
+    net_linear(&n, 6);
+    struct shape input = {3, 32, 32};
+    struct graph *g = net_build(&n, input, 6);
+    struct dataset *d = random_dataset(4, input, 6, 50, 90);
+    struct question q = {.g = g, .data = d, .batch = 5, .n_replicas = 2, .seed = 4, .exam = 7};
+    check_in_both(&engine_cuda, q, "a chain", BENDS);
+    random_dataset_free(d);
+    graph_free(g);
+    net_release(&n);
+}
+
 static void a_block_or_two_agree(void **state)
 {
     (void)state;
@@ -305,6 +334,7 @@ int main(int argc, char **argv)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_models_agree),
+        cmocka_unit_test(a_chain_of_convolutions_agrees),
         cmocka_unit_test(a_block_or_two_agree),
         cmocka_unit_test(residual_blocks_agree_in_every_shape),
         cmocka_unit_test(the_named_networks_of_3x3_convolutions_agree),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Which engine a run gets, and what it says, with GPUs of all kinds: those that are pretended (driver.cpp), in the folder that is given.
+# Which engine and which kernels a run gets, and what it says, with GPUs of all kinds: those that are pretended (driver.cpp), in the folder that
+# is given.
 source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$work"
 cat >exp.yaml <<'Y'
@@ -49,6 +50,20 @@ refused 'has [0-9]+ MiB free of 4; [0-9]+ MiB are needed for' PRETENDED_GPU_MIB=
 
 succeeds "a comparison on a GPU that is full" env PRETENDED_GPU_MIB=4 "$veche" compare exp.yaml --over strategy=consensus,gossip --out both
 holds "says once that it does without" test "$(grep -Ec '^note: the engine is (dnnl|ref).*no GPU: .*MiB are needed' <<<"$err")" -eq 1
+
+# A block may have 163 KiB of shared memory and more on some GPUs, 99 on others.
+chain='[ { conv: { out: 32, kernel: 3, stride: 2, pad: 1 } }, batchnorm, relu, { conv: { out: 64, kernel: 3, stride: 2, pad: 1 } }, batchnorm, relu,
+         { conv: { out: 64, kernel: 3, pad: 1 } }, batchnorm, relu, { maxpool: { kernel: 2 } }, { linear: { out: 10 } } ]'
+kernels() { # kernels KIB: those of 64 channels that a network with 3x3 convolutions has on a GPU with so much
+    succeeds "$1 KiB of shared memory" with PRETENDED_GPU_SHARED_KIB="$1" PRETENDED_GPU_KERNELS="$work/kernels$1" engine.precision=bf16 \
+        model="$chain" data.set.size=32 data.set.samples=4 data.set.test_samples=2 data.batch=1 train.epochs=1
+    grep 64_64_8 "$work/kernels$1" | sort | tr '\n' ' '
+}
+all() { printf "conv3_%s_64_64_8_1_1$1 " forward input weight; }
+kernels 163 >large
+kernels 99 >small
+holds "the largest kernels that fit are taken" test "$(<large)" = "$(all '')"
+holds "or small ones" test "$(<small)" = "$(all _small)"
 
 faults "no driver, asked for" 'there is no NVIDIA driver on this machine' without engine=cuda
 succeeds "no driver, not asked for" without

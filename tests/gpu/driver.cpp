@@ -3,13 +3,17 @@
  * captured waits for its graph. It shows whether kernels are right, and nothing of how fast they are.
  *
  * The environment can make another GPU of it: PRETENDED_GPU_COUNT (how many there are), PRETENDED_GPU_CAPABILITY (90 for
- * 9.0), PRETENDED_GPU_MIB (of memory), PRETENDED_GPU_CUDA (what the driver is for, 13000 for 13.0). */
+ * 9.0), PRETENDED_GPU_MIB (of memory), PRETENDED_GPU_SHARED_KIB (of a block), PRETENDED_GPU_CUDA (what the driver is for,
+ * 13000 for 13.0). Into the file PRETENDED_GPU_KERNELS it writes which kernels were launched, a line for each the first
+ * time. */
 #include <cuda.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "kernels.h"
@@ -55,6 +59,19 @@ static size_t unused_memory(void)
     return unused;
 }
 
+static size_t most_shared(void)
+{
+    return setting("PRETENDED_GPU_SHARED_KIB", 227) << 10;
+}
+
+static void tell(const kernel *k)
+{
+    static std::set<const kernel *> told;
+    const char *path = std::getenv("PRETENDED_GPU_KERNELS");
+    if (path && told.insert(k).second)
+        std::ofstream(path, std::ios::app) << k->name << '\n';
+}
+
 static CUresult give(void **out, size_t n)
 {
     return posix_memalign(out, 256, n) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -93,7 +110,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice)
     int capability = (int)setting("PRETENDED_GPU_CAPABILITY", 90);
     *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? capability / 10
              : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? capability % 10
-             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 227 << 10
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? (int)most_shared()
                                                                              : 4; /* processors */
     return CUDA_SUCCESS;
 }
@@ -122,7 +139,10 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction, int, si
     *n = 2;
     return CUDA_SUCCESS;
 }
-CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int shared)
+{
+    return (size_t)shared <= most_shared() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult cuMemAlloc(CUdeviceptr *memory, size_t n)
 {
@@ -222,8 +242,11 @@ CUresult cuEventElapsedTime(float *ms, CUevent, CUevent)
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned threads,
-                        unsigned, unsigned, unsigned, CUstream, void **args, void **)
+                        unsigned, unsigned, unsigned shared, CUstream, void **args, void **)
 {
+    if (shared > most_shared())
+        return CUDA_ERROR_INVALID_VALUE;
+    tell((const kernel *)function);
     std::function<void()> of_thread = ((const kernel *)function)->bind(args);
     return perform([=] {
         gridDim = {grid_x, grid_y, grid_z};
@@ -232,7 +255,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
             for (unsigned y = 0; y < grid_y; y++)
                 for (unsigned x = 0; x < grid_x; x++) {
                     blockIdx = {x, y, z};
-                    run_block((int)threads, of_thread);
+                    run_block((int)threads, shared, of_thread);
                 }
     });
 }

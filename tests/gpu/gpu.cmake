@@ -57,14 +57,18 @@ foreach(subject real sanitize)
   set_tests_properties(gpu.${subject} PROPERTIES TIMEOUT 1500 SKIP_RETURN_CODE 77 RUN_SERIAL ON LABELS "gpu;long")
 endforeach()
 
-# One test for every pattern of names, forward or backward (see threads.cpp); what takes minutes is labelled so, and left to
-# `make test-gpu`.
-function(gpu_tests subject order label)
+# One test for every pattern of names, on a GPU that runs its threads forward or backward (see threads.cpp), or has as little shared memory as many
+# have. What takes minutes is labelled so, and left to `make test-gpu`.
+set(GPU_forward PRETENDED_GPU_ORDER=forward)
+set(GPU_backward PRETENDED_GPU_ORDER=backward)
+set(GPU_small PRETENDED_GPU_SHARED_KIB=99)
+set(GPU_small_backward "PRETENDED_GPU_SHARED_KIB=99;PRETENDED_GPU_ORDER=backward")
+function(gpu_tests subject kind label)
   foreach(pattern ${ARGN})
-    set(name gpu.${subject}.${pattern}.${order})
+    set(name gpu.${subject}.${pattern}.${kind})
     add_test(NAME ${name} COMMAND gpu.${subject} ${pattern}* WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1500 LABELS "gpu;${label}"
-                                            ENVIRONMENT "LD_LIBRARY_PATH=${GPU_FOLDER};PRETENDED_GPU_ORDER=${order}")
+                                            ENVIRONMENT "LD_LIBRARY_PATH=${GPU_FOLDER};${GPU_${kind}}")
   endforeach()
 endfunction()
 
@@ -73,6 +77,8 @@ gpu_tests(cuda forward long random)
 gpu_tests(cuda backward long convolutions pools linear residuals a_residual random)
 gpu_tests(cuda_rows forward short steps mixes)
 gpu_tests(cuda_models forward long named residual_blocks the_named a_lesson) # two runs of the same could not differ here
-gpu_tests(cuda_models forward short a_few)
+gpu_tests(cuda_models forward short a_few a_chain)
 gpu_tests(cuda_models backward short a_block)
 gpu_tests(cuda_models backward long the_named)
+gpu_tests(cuda_models small short a_chain)
+gpu_tests(cuda_models small_backward long a_chain the_named)

@@ -13,7 +13,7 @@
 
 #include "language.h"
 
-enum { MOST_THREADS = 1024, STACK = 64 << 10, SHARED = 256 << 10 };
+enum { MOST_THREADS = 1024, STACK = 64 << 10, SHARED = 256 << 10, BEYOND = 1 << 10, UNTOUCHED = 0xa5 };
 
 alignas(256) char gpu_shared_memory[SHARED];
 gpu_index threadIdx, blockIdx, blockDim, gridDim;
@@ -191,8 +191,19 @@ void gpu_wait_for_copies()
     fibers[current].copies.clear();
 }
 
-void run_block(int threads, const std::function<void()> &of_thread)
+/* What lies behind the block's shared memory must not be written to. */
+static void check_beyond(const char *beyond)
 {
+    for (int i = 0; i < BEYOND; i++)
+        if (beyond[i] != (char)UNTOUCHED) {
+            std::fprintf(stderr, "a block that writes beyond its shared memory\n");
+            std::abort();
+        }
+}
+
+void run_block(int threads, size_t shared, const std::function<void()> &of_thread)
+{
+    std::memset(gpu_shared_memory + shared, UNTOUCHED, BEYOND);
     const char *order = std::getenv("PRETENDED_GPU_ORDER");
     backward = order && !std::strcmp(order, "backward");
     n_threads = n_live = threads;
@@ -205,4 +216,5 @@ void run_block(int threads, const std::function<void()> &of_thread)
     }
     if (_setjmp(outside) == 0)
         enter(backward ? threads - 1 : 0);
+    check_beyond(gpu_shared_memory + shared);
 }

@@ -43,7 +43,7 @@ static bool has_kernel(const struct graph *g, const struct op *op)
     size_t c = op->in[0] == 0 && in.c < CONV3_LEAST ? CONV3_LEAST : in.c;
     if (op->kernel != 3)
         return false;
-#define SAME(i, o, side, s, p, ...)                                                                          \
+#define SAME(name, i, o, side, s, p, ...)                                                                    \
     if (c == (i) && out.c == (o) && in.h == (side) && op->stride == (s) && op->pad == (p))                   \
         return true;
     CONV3_FORWARD(SAME)

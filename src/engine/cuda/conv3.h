@@ -28,38 +28,43 @@ enum norm_line {
 
 enum { CONV3_LEAST = 16 }; /* channels; samples with fewer are filled up with zeros */
 
-/* X(in, out, side, stride, pad, pictures, strips, warps along pixels, warps along channels, tiles at a time,
- * blocks that a multiprocessor should hold) of forward; a block takes so many pictures, or one of so many
- * strips of a picture, at a time. The names of kernels begin with the first five. */
+/* X(name, in, out, side, stride, pad, pictures, strips, warps along pixels, warps along channels, tiles at a
+ * time, blocks that a multiprocessor should hold) of forward; a block takes so many pictures, or one of so
+ * many strips of a picture, at a time. Of several for one shape the first is taken whose shared memory the
+ * GPU has: a small one does with the 99 KiB of compute capabilities 8.6, 8.9 and 12.0. */
 #define CONV3_FORWARD(X)                                                                                     \
-    X(16, 16, 32, 1, 1, 1, 2, 8, 1, 4, 2)                                                                    \
-    X(16, 32, 32, 2, 1, 1, 2, 8, 1, 1, 3)                                                                    \
-    X(32, 32, 16, 1, 1, 1, 1, 4, 2, 4, 2)                                                                    \
-    X(32, 64, 16, 2, 1, 1, 1, 2, 4, 2, 2)                                                                    \
-    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2, 2)                                                                     \
-    X(16, 32, 28, 1, 1, 1, 2, 8, 1, 2, 2)                                                                    \
-    X(32, 64, 14, 1, 0, 1, 1, 3, 2, 3, 2)
+    X(16_16_32_1_1, 16, 16, 32, 1, 1, 1, 2, 8, 1, 4, 2)                                                      \
+    X(16_32_32_2_1, 16, 32, 32, 2, 1, 1, 2, 8, 1, 1, 3)                                                      \
+    X(32_32_16_1_1, 32, 32, 16, 1, 1, 1, 1, 4, 2, 4, 2)                                                      \
+    X(32_64_16_2_1, 32, 64, 16, 2, 1, 1, 1, 2, 4, 2, 2)                                                      \
+    X(64_64_8_1_1, 64, 64, 8, 1, 1, 1, 1, 2, 4, 2, 2)                                                        \
+    X(64_64_8_1_1_small, 64, 64, 8, 1, 1, 1, 2, 2, 2, 1, 1)                                                  \
+    X(16_32_28_1_1, 16, 32, 28, 1, 1, 1, 2, 8, 1, 2, 2)                                                      \
+    X(32_64_14_1_0, 32, 64, 14, 1, 0, 1, 1, 3, 2, 3, 2)
 
 /* The same of the input's gradient; strips and tiles are those of the input, or of a class of its pixels. */
 #define CONV3_INPUT(X)                                                                                       \
-    X(16, 16, 32, 1, 1, 1, 4, 8, 1, 2, 2)                                                                    \
-    X(32, 32, 16, 1, 1, 1, 2, 4, 2, 2, 2)                                                                    \
-    X(64, 64, 8, 1, 1, 1, 1, 2, 4, 2, 2)                                                                     \
-    X(32, 64, 14, 1, 0, 1, 1, 4, 2, 1, 2)
+    X(16_16_32_1_1, 16, 16, 32, 1, 1, 1, 4, 8, 1, 2, 2)                                                      \
+    X(32_32_16_1_1, 32, 32, 16, 1, 1, 1, 2, 4, 2, 2, 2)                                                      \
+    X(64_64_8_1_1, 64, 64, 8, 1, 1, 1, 1, 2, 4, 2, 2)                                                        \
+    X(64_64_8_1_1_small, 64, 64, 8, 1, 1, 1, 2, 2, 2, 1, 1)                                                  \
+    X(32_64_14_1_0, 32, 64, 14, 1, 0, 1, 1, 4, 2, 1, 2)
 
 #define CONV3_INPUT_STRIDED(X)                                                                               \
-    X(16, 32, 32, 2, 1, 1, 1, 8, 1, 2, 2)                                                                    \
-    X(32, 64, 16, 2, 1, 1, 1, 4, 2, 1, 2)
+    X(16_32_32_2_1, 16, 32, 32, 2, 1, 1, 1, 8, 1, 2, 2)                                                      \
+    X(32_64_16_2_1, 32, 64, 16, 2, 1, 1, 1, 4, 2, 1, 2)
 
-/* X(in, out, side, stride, pad, strips, warps that share a tile's pixels) of the weights' gradient. */
+/* X(name, in, out, side, stride, pad, strips, warps that share a tile's pixels, parts in which the sums
+ * leave) of the weights' gradient. */
 #define CONV3_WEIGHT(X)                                                                                      \
-    X(16, 16, 32, 1, 1, 4, 8)                                                                                \
-    X(16, 32, 32, 2, 1, 2, 4)                                                                                \
-    X(32, 32, 16, 1, 1, 2, 2)                                                                                \
-    X(32, 64, 16, 2, 1, 1, 1)                                                                                \
-    X(64, 64, 8, 1, 1, 1, 1)                                                                                 \
-    X(16, 32, 28, 1, 1, 7, 4)                                                                                \
-    X(32, 64, 14, 1, 0, 3, 1)
+    X(16_16_32_1_1, 16, 16, 32, 1, 1, 4, 8, 1)                                                               \
+    X(16_32_32_2_1, 16, 32, 32, 2, 1, 2, 4, 1)                                                               \
+    X(32_32_16_1_1, 32, 32, 16, 1, 1, 2, 2, 1)                                                               \
+    X(32_64_16_2_1, 32, 64, 16, 2, 1, 1, 1, 1)                                                               \
+    X(64_64_8_1_1, 64, 64, 8, 1, 1, 1, 1, 1)                                                                 \
+    X(64_64_8_1_1_small, 64, 64, 8, 1, 1, 1, 1, 2)                                                           \
+    X(16_32_28_1_1, 16, 32, 28, 1, 1, 7, 4, 1)                                                               \
+    X(32_64_14_1_0, 32, 64, 14, 1, 0, 3, 1, 1)
 
 /* Shared memory in bytes. A pixel takes eight numbers more than it has channels, so that rows fall on other
  * banks. */
@@ -81,11 +86,11 @@ enum { CONV3_LEAST = 16 }; /* channels; samples with fewer are filled up with ze
                  CONV3_HIGH((side) / (s) / (strips), 1), n, wm, wn, mb)
 #define CONV3_WARPS_WEIGHT(c, k, share) ((c) / 16 * ((k) / 16) * (share))
 #define CONV3_LARGER(a, b)              ((a) > (b) ? (a) : (b))
-#define CONV3_SHARED_WEIGHT(c, k, side, s, pad, strips, share)                                               \
+#define CONV3_SHARED_WEIGHT(c, k, side, s, pad, strips, share, parts)                                        \
     (CONV3_LARGER(                                                                                           \
          CONV3_LINES(c, (side) + 2 * (pad), CONV3_HIGH(CONV3_SIDE_OUT(side, s, pad) / (strips), s)) +        \
              CONV3_LINES(k, CONV3_SIDE_OUT(side, s, pad), CONV3_SIDE_OUT(side, s, pad) / (strips)),          \
-         4 * 9 * 256 * CONV3_WARPS_WEIGHT(c, k, share)) +                                                    \
+         4 * 9 * 256 * CONV3_WARPS_WEIGHT(c, k, share) / (parts)) +                                          \
      4 * (2 * (c) + 3 * (k)))
 
 /* A batchnorm whose sums a kernel gathers: partial sums of every group of pictures, then the last block of a

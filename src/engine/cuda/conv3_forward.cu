@@ -74,9 +74,9 @@ template <class S> static __device__ __forceinline__ void forward(const struct c
     finish_forward(&c.norm, seat, S::K, (double)c.batch * S::OUT * S::OUT, all);
 }
 
-#define FORWARD(in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                                   \
+#define FORWARD(name, in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                             \
     extern "C" __global__ void __launch_bounds__(32 * wm * wn, blocks)                                            \
-        conv3_forward_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)  \
+        conv3_forward_##name(const __grid_constant__ struct conv3_call c)                                    \
     {                                                                                                        \
         forward<shape3<in, out, side, pad, CONV3_SIDE_OUT(side, stride, pad), stride, n, strips, wm, wn, mb>>(c); \
     }

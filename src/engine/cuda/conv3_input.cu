@@ -255,16 +255,16 @@ template <class S> static __device__ __forceinline__ void input_gradient_strided
     finish<S>(c, room, 4 * S::OUT * S::OUT);
 }
 
-#define INPUT(in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                                     \
+#define INPUT(name, in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                               \
     extern "C" __global__ void __launch_bounds__(32 * wm * wn, blocks)                                            \
-        conv3_input_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)    \
+        conv3_input_##name(const __grid_constant__ struct conv3_call c)                                      \
     {                                                                                                        \
         input_gradient<shape3<out, in, CONV3_SIDE_OUT(side, stride, pad), 2 - pad, side, 1, n, strips, wm, wn, mb>>( \
             c);                                                                                              \
     }
-#define INPUT_STRIDED(in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                             \
+#define INPUT_STRIDED(name, in, out, side, stride, pad, n, strips, wm, wn, mb, blocks)                       \
     extern "C" __global__ void __launch_bounds__(32 * wm * wn, blocks)                                            \
-        conv3_input_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)    \
+        conv3_input_##name(const __grid_constant__ struct conv3_call c)                                      \
     {                                                                                                        \
         input_gradient_strided<shape3<out, in, side / 2, 1, side / 2, 1, n, strips, wm, wn, mb>>(c);         \
     }

@@ -10,12 +10,14 @@
 
 SHARED_MEMORY(conv3_memory);
 
-template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> struct weight3 {
+template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE, int PARTS> struct weight3 {
     static constexpr int OUT = CONV3_SIDE_OUT(SIDE, STRIDE, PAD), ROWS = OUT / STRIPS, TILES = ROWS * OUT / 16;
     static constexpr int CT = C / 16, KT = K / 16, WARPS = CT * KT * SHARE, THREADS = 32 * WARPS;
     typedef lines3<C, SIDE, PAD, ROWS, STRIDE, 1, STRIPS, THREADS> X;
     static constexpr int Q = CONV3_PITCH(K), YV = K / 8, YN = ROWS * OUT * YV, YPER = (YN + THREADS - 1) / THREADS;
+    static constexpr int KP = K / PARTS; /* output channels that leave at a time */
     static_assert(OUT % STRIPS == 0 && ROWS * OUT % 16 == 0, "strips and tiles are whole");
+    static_assert(KP % 16 == 0, "a warp's channels leave together");
 
     bf16 *x, *dy; /* shared: [HIGH][WIDE][PITCH], [ROWS][OUT][Q] */
     float *x_lines, *y_lines;
@@ -24,7 +26,8 @@ template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> st
     {
         x = (bf16 *)conv3_memory;
         dy = x + X::WIDE * X::HIGH * X::PITCH;
-        x_lines = (float *)(conv3_memory + CONV3_SHARED_WEIGHT(C, K, SIDE, STRIDE, PAD, STRIPS, SHARE)) - 2 * C - 3 * K;
+        x_lines = (float *)(conv3_memory + CONV3_SHARED_WEIGHT(C, K, SIDE, STRIDE, PAD, STRIPS, SHARE, PARTS)) -
+                  2 * C - 3 * K;
         y_lines = x_lines + 2 * C;
     }
 
@@ -71,14 +74,24 @@ template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> st
         }
     }
 
-    /* Adds the warps that share channels and writes [K][in][9], as the gradients' row has it. Shared memory is
-     * [SHARE][K][C][9] now. */
+    /* Adds the warps that share channels and writes [K][in][9], as the gradients' row has it, a part of the K at a
+     * time. Shared memory is [SHARE][KP][C][9] now. */
     __device__ __forceinline__ void deliver(const float (*sum)[2][4], int ct, int kt, int share, int in,
                                             float *out) const
     {
+        for (int part = 0; part < PARTS; part++) {
+            __syncthreads();
+            if (PARTS == 1 || kt * 16 / KP == part)
+                put(sum, ct, kt - part * (KP / 16), share);
+            __syncthreads();
+            add_shares(in, out + (size_t)part * KP * in * 9);
+        }
+    }
+
+    __device__ __forceinline__ void put(const float (*sum)[2][4], int ct, int kt, int share) const
+    {
         float *all = (float *)conv3_memory;
         int lane = threadIdx.x % 32;
-        __syncthreads();
 #pragma unroll
         for (int tap = 0; tap < 9; tap++)
 #pragma unroll
@@ -86,14 +99,18 @@ template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> st
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
                     int c = ct * 16 + lane / 4 + j / 2 * 8, k = kt * 16 + n * 8 + lane % 4 * 2 + j % 2;
-                    all[((share * K + k) * C + c) * 9 + tap] = sum[tap][n][j];
+                    all[((share * KP + k) * C + c) * 9 + tap] = sum[tap][n][j];
                 }
-        __syncthreads();
-        for (int i = threadIdx.x; i < K * C * 9; i += THREADS) {
+    }
+
+    __device__ __forceinline__ void add_shares(int in, float *out) const
+    {
+        const float *all = (const float *)conv3_memory;
+        for (int i = threadIdx.x; i < KP * C * 9; i += THREADS) {
             float total = 0;
 #pragma unroll
             for (int s = 0; s < SHARE; s++)
-                total += all[s * K * C * 9 + i];
+                total += all[s * KP * C * 9 + i];
             if (i / 9 % C < in)
                 out[(i / (9 * C) * in + i / 9 % C) * 9 + i % 9] = total;
         }
@@ -136,12 +153,12 @@ template <int C, int K, int SIDE, int STRIDE, int PAD, int STRIPS, int SHARE> st
     }
 };
 
-#define WEIGHT(in, out, side, stride, pad, strips, share)                                                    \
+#define WEIGHT(name, in, out, side, stride, pad, strips, share, parts)                                       \
     extern "C" __global__ void __launch_bounds__(32 * CONV3_WARPS_WEIGHT(in, out, share),                    \
                                                  CONV3_WARPS_WEIGHT(in, out, share) > 8 ? 1 : 2)             \
-        conv3_weight_##in##_##out##_##side##_##stride##_##pad(const __grid_constant__ struct conv3_call c)   \
+        conv3_weight_##name(const __grid_constant__ struct conv3_call c)                                     \
     {                                                                                                        \
-        weight3<in, out, side, stride, pad, strips, share>().run(c);                                         \
+        weight3<in, out, side, stride, pad, strips, share, parts>().run(c);                                  \
     }
 
 CONV3_WEIGHT(WEIGHT)

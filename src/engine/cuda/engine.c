@@ -365,13 +365,14 @@ static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
     bool bf16 = e->setup.precision == PRECISION_BF16, one = c->learn.n_seats == 1;
-    snprintf(text, n,
-             "cuda: %s, %s, %zu %s, %.1f MiB for rows, %.1f MiB for samples, in turn %.1f MiB for lessons and "
-             "%.1f MiB for exams",
-             c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)",
-             c->learn.n_seats, one ? "lesson at a time" : "lessons side by side",
-             (double)c->store.n_bytes / 0x1p20, (double)c->sample_bytes / 0x1p20,
-             (double)c->learn.n_bytes / 0x1p20, (double)c->exam.n_bytes / 0x1p20);
+    snprintf(
+        text, n,
+        "cuda: %s, %s, %zu %s, %.1f MiB for rows, %.1f MiB for samples, in turn %.1f MiB for lessons and "
+        "%.1f MiB for exams",
+        c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)", c->learn.n_seats,
+        one ? "lesson at a time" : "lessons side by side", (double)c->store.n_bytes / 0x1p20,
+        (double)c->sample_bytes / 0x1p20, (double)c->learn.n_bytes / 0x1p20,
+        (double)c->exam.n_bytes / 0x1p20);
 }
 
 const struct engine_ops engine_cuda = {

@@ -3,37 +3,37 @@
 
 enum { NOBODY = -1 };
 
-#define FORWARD_ROW(i, o, side_, s, p, n, strips, wm, wn, mb, blocks)                                        \
+#define FORWARD_ROW(name, i, o, side_, s, p, n, strips, wm, wn, mb, blocks)                                  \
     {i,                                                                                                      \
      o,                                                                                                      \
      side_,                                                                                                  \
      s,                                                                                                      \
      p,                                                                                                      \
-     KERNEL_conv3_forward_##i##_##o##_##side_##_##s##_##p,                                                   \
+     KERNEL_conv3_forward_##name,                                                                            \
      32 * (wm) * (wn),                                                                                       \
      CONV3_SHARED_FORWARD(i, o, side_, s, p, n, strips, wm, wn, mb),                                         \
      n,                                                                                                      \
      strips},
-#define INPUT_ROW(i, o, side_, s, p, n, strips, wm, wn, mb, blocks)                                          \
+#define INPUT_ROW(name, i, o, side_, s, p, n, strips, wm, wn, mb, blocks)                                    \
     {i,                                                                                                      \
      o,                                                                                                      \
      side_,                                                                                                  \
      s,                                                                                                      \
      p,                                                                                                      \
-     KERNEL_conv3_input_##i##_##o##_##side_##_##s##_##p,                                                     \
+     KERNEL_conv3_input_##name,                                                                              \
      32 * (wm) * (wn),                                                                                       \
      CONV3_SHARED_INPUT(i, o, side_, s, p, n, strips, wm, wn, mb),                                           \
      n,                                                                                                      \
      strips},
-#define WEIGHT_ROW(i, o, side_, s, p, strips, share)                                                         \
+#define WEIGHT_ROW(name, i, o, side_, s, p, strips, share, parts)                                            \
     {i,                                                                                                      \
      o,                                                                                                      \
      side_,                                                                                                  \
      s,                                                                                                      \
      p,                                                                                                      \
-     KERNEL_conv3_weight_##i##_##o##_##side_##_##s##_##p,                                                    \
+     KERNEL_conv3_weight_##name,                                                                             \
      32 * CONV3_WARPS_WEIGHT(i, o, share),                                                                   \
-     CONV3_SHARED_WEIGHT(i, o, side_, s, p, strips, share),                                                  \
+     CONV3_SHARED_WEIGHT(i, o, side_, s, p, strips, share, parts),                                           \
      1,                                                                                                      \
      strips},
 
@@ -41,15 +41,20 @@ static const struct conv3_row forward_rows[] = {CONV3_FORWARD(FORWARD_ROW){0}};
 static const struct conv3_row input_rows[] = {CONV3_INPUT(INPUT_ROW) CONV3_INPUT_STRIDED(INPUT_ROW){0}};
 static const struct conv3_row weight_rows[] = {CONV3_WEIGHT(WEIGHT_ROW){0}};
 
-static const struct conv3_row *find_row(const struct conv3_row *rows, const struct graph *g,
+/* The first row for this convolution whose shared memory the device has, and a little more: kernels have
+ * variables of their own there. */
+static const struct conv3_row *find_row(const struct conv3_row *rows, const struct pass *p,
                                         const struct op *op)
 {
+    const struct graph *g = p->graph;
+    size_t most = p->device->driver.shared_bytes;
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
     size_t c = in.c < CONV3_LEAST && g->tensors[op->in[0]].producer < 0 ? CONV3_LEAST : in.c;
     if (op->kernel != 3 || in.h != in.w)
         return NULL;
     for (const struct conv3_row *r = rows; r->in; r++)
-        if (r->in == c && r->out == out.c && r->side == in.h && r->stride == op->stride && r->pad == op->pad)
+        if (r->in == c && r->out == out.c && r->side == in.h && r->stride == op->stride &&
+            r->pad == op->pad && r->shared_bytes < most)
             return r;
     return NULL;
 }
@@ -112,9 +117,9 @@ static bool conv_fits(struct pass *p, int i)
     const struct op *op = &g->ops[i];
     struct fused *f = p->fused;
     const struct tensor *in = &g->tensors[op->in[0]];
-    f->forward[i] = find_row(forward_rows, g, op);
-    f->weight[i] = find_row(weight_rows, g, op);
-    f->input[i] = find_row(input_rows, g, op);
+    f->forward[i] = find_row(forward_rows, p, op);
+    f->weight[i] = find_row(weight_rows, p, op);
+    f->input[i] = find_row(input_rows, p, op);
     if (!f->forward[i] || !f->weight[i] || (in->learns && !f->input[i]))
         return false;
     bool plain = !made_by(g, op->in[0], OP_BATCHNORM) && !made_by(g, op->in[0], OP_ADD) &&

@@ -133,6 +133,7 @@
     X(conv3_forward, conv3_forward_32_32_16_1_1)                                                             \
     X(conv3_forward, conv3_forward_32_64_16_2_1)                                                             \
     X(conv3_forward, conv3_forward_64_64_8_1_1)                                                              \
+    X(conv3_forward, conv3_forward_64_64_8_1_1_small)                                                        \
     X(conv3_forward, conv3_forward_16_32_28_1_1)                                                             \
     X(conv3_forward, conv3_forward_32_64_14_1_0)                                                             \
     X(conv3_input, conv3_input_16_16_32_1_1)                                                                 \
@@ -140,12 +141,14 @@
     X(conv3_input, conv3_input_32_32_16_1_1)                                                                 \
     X(conv3_input, conv3_input_32_64_16_2_1)                                                                 \
     X(conv3_input, conv3_input_64_64_8_1_1)                                                                  \
+    X(conv3_input, conv3_input_64_64_8_1_1_small)                                                            \
     X(conv3_input, conv3_input_32_64_14_1_0)                                                                 \
     X(conv3_weight, conv3_weight_16_16_32_1_1)                                                               \
     X(conv3_weight, conv3_weight_16_32_32_2_1)                                                               \
     X(conv3_weight, conv3_weight_32_32_16_1_1)                                                               \
     X(conv3_weight, conv3_weight_32_64_16_2_1)                                                               \
     X(conv3_weight, conv3_weight_64_64_8_1_1)                                                                \
+    X(conv3_weight, conv3_weight_64_64_8_1_1_small)                                                          \
     X(conv3_weight, conv3_weight_16_32_28_1_1)                                                               \
     X(conv3_weight, conv3_weight_32_64_14_1_0)
 
