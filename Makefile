@@ -14,7 +14,8 @@ FUZZ_S     ?= 60
 KILLS      ?= 50
 SEED       ?= 0
 
-configure = cmake -G Ninja -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
+configure = cmake -G Ninja -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; \
+            sed -n 's/^-- \(the engine .* is left out: nvcc .*\)/note: \1/p' $(1).log; rm -f $(1).log
 compile   = cmake --build $(1) -j $(JOBS)
 
 .PHONY: run test test-gpu test-cluster nightly build bench sanitize thread-sanitize fuzz format clean

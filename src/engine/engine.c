@@ -1,6 +1,7 @@
 /* engine.c - the engines one may name, and opening one. The only place that asks what this build has. */
 #include "engine/engine.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@
 #ifdef VECHE_HAS_CUDA
 #define CUDA_ROW .row = &engine_cuda
 #else
-#define CUDA_ROW .missing = "this veche was built without CUDA"
+#define CUDA_ROW .missing = "this veche was built without CUDA; docs/gpu.md says how to build it with"
 #endif
 
 static const struct kind rows[] = {
@@ -65,12 +66,23 @@ static fault open_one(const struct engine_ops *ops, const struct engine_setup *s
     return is_far ? mirror_open(ops, setup, out) : ops->open(setup, out);
 }
 
-/* `ref` can always be opened, or its fault is the experiment's. */
+static bool has_nvidia_driver(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (library)
+        dlclose(library);
+    return library;
+}
+
+/* `ref` can always be opened, or its fault is the experiment's. What this build lacks is passed over in
+ * silence unless the machine seems to have a GPU for it. */
 static fault open_first(const struct engine_setup *setup, struct engine **out)
 {
     char aside[sizeof(*out)->aside] = "";
     for (const struct kind *k = rows + 1;; k++) {
         const struct engine_ops *ops = k->row;
+        if (k->missing && strcmp(k->name, "cuda") == 0 && has_nvidia_driver())
+            snprintf(aside, sizeof aside, "%s", k->missing);
         if (k->missing)
             continue;
         fault f = open_one(ops, setup, out);

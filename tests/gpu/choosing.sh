@@ -17,7 +17,8 @@ topology: cycle:3
 strategy: consensus
 train: { epochs: 2, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
 Y
-without() { env -u LD_LIBRARY_PATH "$veche" run exp.yaml --json -d runs "$@"; }
+mkdir none && : >none/libcuda.so.1 # nothing that can be opened, even where there is a driver
+without() { LD_LIBRARY_PATH=$work/none "$veche" run exp.yaml --json -d runs "$@"; }
 with() { # with NAME=VALUE... ARGUMENT...: a run on that pretended GPU
     local settings=()
     while [[ ${1:-} == PRETENDED_* ]]; do settings+=("$1") && shift; done

@@ -206,7 +206,7 @@ CUresult cuStreamEndCapture(CUstream, CUgraph *graph)
     capturing = nullptr;
     return CUDA_SUCCESS;
 }
-CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long)
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long)
 {
     *exec = (CUgraphExec) new tasks(*(tasks *)graph);
     return CUDA_SUCCESS;

@@ -45,6 +45,9 @@ foreach(subject choosing resume)
   set_tests_properties(gpu.${subject} PROPERTIES TIMEOUT ${MOST_SECONDS} ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
 endforeach()
 
+add_test(NAME gpu.without_cuda COMMAND engine.without_cuda WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}) # but with a driver
+set_tests_properties(gpu.without_cuda PROPERTIES TIMEOUT ${MOST_SECONDS} ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
+
 # For a real GPU only.
 if(WITH_CUDA)
   add_executable(gpu.fill tests/gpu/fill.c)

@@ -44,7 +44,7 @@
     X(cuStreamSynchronize)                                                                                   \
     X(cuStreamBeginCapture)                                                                                  \
     X(cuStreamEndCapture)                                                                                    \
-    X(cuGraphInstantiate)                                                                                    \
+    X(cuGraphInstantiateWithFlags)                                                                           \
     X(cuGraphLaunch)                                                                                         \
     X(cuGraphDestroy)                                                                                        \
     X(cuGraphExecDestroy)                                                                                    \

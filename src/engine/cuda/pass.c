@@ -279,7 +279,7 @@ static fault capture(struct pass *p, size_t n, CUgraphExec *out)
     else
         fault_drop(ended);
     if (!f)
-        f = CU(d, cuGraphInstantiate, out, graph, 0);
+        f = CU(d, cuGraphInstantiateWithFlags, out, graph, 0);
     if (graph)
         d->cuGraphDestroy(graph);
     return f;
