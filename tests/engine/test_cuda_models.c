@@ -46,12 +46,17 @@ static void make_uneven(const struct samples *s)
         pixels[i] = (uint8_t)(pixels[i] / 4 + i / size * 37 % 192);
 }
 
-static void net_block(struct network *n, int64_t out, int64_t stride)
+static void net_step(struct network *n, int64_t out, int64_t stride)
 {
-    net_residual(n);
     net_conv(n, out, 3, stride, 1);
     net_batchnorm(n);
     net_layer(n, "relu");
+}
+
+static void net_block(struct network *n, int64_t out, int64_t stride)
+{
+    net_residual(n);
+    net_step(n, out, stride);
     net_conv(n, out, 3, 1, 1);
     net_batchnorm(n);
     net_end(n);
@@ -63,9 +68,7 @@ static void net_block(struct network *n, int64_t out, int64_t stride)
 static void check_blocks(size_t stages, size_t batch, size_t n_replicas)
 {
     struct network n = {0};
-    net_conv(&n, 16, 3, 1, 1);
-    net_batchnorm(&n);
-    net_layer(&n, "relu");
+    net_step(&n, 16, 1);
     for (size_t stage = 0; stage < stages; stage++) {
         net_block(&n, 16 << stage, stage ? 2 : 1);
         net_block(&n, 16 << stage, 1);
@@ -85,13 +88,6 @@ static void check_blocks(size_t stages, size_t batch, size_t n_replicas)
     random_dataset_free(d);
     graph_free(g);
     net_release(&n);
-}
-
-static void net_step(struct network *n, int64_t out, int64_t stride)
-{
-    net_conv(n, out, 3, stride, 1);
-    net_batchnorm(n);
-    net_layer(n, "relu");
 }
 
 /* The last stage of ResNet-20 by itself: its kernels want the most shared memory, and on many GPUs smaller
