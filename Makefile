@@ -2,7 +2,7 @@
 # make test    everything from a fresh machine to the whole test suite
 # make build   only the program and the library, in build/
 # make bench   speed against PyTorch on this machine
-# make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (ten minutes on two cores)
+# make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (twelve minutes on two cores)
 # make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
 # make nightly        jobs under mpirun, killed at random moments and resumed
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
