@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains what docs/results.md says about learning, one run after the other, and writes its table there.
+# Trains what docs/results.md says about learning, one run after the other, and prints the rows as a table.
 #
 #   scripts/thesis_results.sh                            an hour to two on two quiet cores
-#   scripts/thesis_results.sh train.epochs=1 data.limit=3000      to see that it works; docs stay as they are
+#   scripts/thesis_results.sh train.epochs=1 data.limit=3000      to see that it works
 #
 # Logs lie in runs/thesis/logs. A run gets LIMIT_S seconds (default 5400); started again, the script goes on where it
 # was. Exit code 1 when a run failed or a bound does not hold.
@@ -31,16 +31,4 @@ table=$(scripts/thesis.sh --markdown $rows "$@")
 { printf '%s\n' "$table" && tools/thesis_bounds.py "$bounds" <<<"$table"; } >"$logs/table.md"
 holds=$?
 cat "$logs/table.md"
-if [[ $# -eq 0 && $failed -eq 0 ]]; then
-    python3 - "$logs/table.md" docs/results.md <<'P'
-import re
-import sys
-text, path = open(sys.argv[1]).read(), sys.argv[2]
-begin, end = "<!-- learning: begin -->\n", "<!-- learning: end -->\n"
-old = open(path).read()
-new = re.sub(re.escape(begin) + ".*" + re.escape(end), lambda _: begin + text + end, old, flags=re.S)
-open(path, "w").write(new)
-P
-    echo 'written into docs/results.md'
-fi
 exit $((failed || holds))
