@@ -312,6 +312,17 @@ static void formulas_are_those_of_the_literature(void **state)
         }
 }
 
+/* As docs/collectives.md says: 2 L for powers of two; shares round the end of the row are a message more. */
+static void halving_and_doubling_sends_at_most_three_messages_a_step_there_and_back_less_one(void **state)
+{
+    (void)state;
+    for (size_t m = 2; m <= 300; m++) {
+        size_t up = log2_of(2 * m - 1), most = m & (m - 1) ? 3 * up - 1 : 2 * up;
+        double messages = collective_cost(collectives[HALVING_DOUBLING], m, 1000 * m).messages;
+        assert_true(messages >= (double)(2 * up) && messages <= (double)most);
+    }
+}
+
 static void names_are_those_of_the_algorithms(void **state)
 {
     (void)state;
@@ -337,6 +348,7 @@ int main(void)
         cmocka_unit_test(
             on_a_network_that_is_not_known_short_spans_have_few_steps_and_long_ones_little_to_send),
         cmocka_unit_test(formulas_are_those_of_the_literature),
+        cmocka_unit_test(halving_and_doubling_sends_at_most_three_messages_a_step_there_and_back_less_one),
         cmocka_unit_test(costs_are_those_of_the_literature_where_latency_is_small),
         cmocka_unit_test(costs_are_those_of_the_literature_where_latency_is_moderate),
         cmocka_unit_test(costs_are_those_of_the_literature_where_latency_is_as_long_as_the_span),
