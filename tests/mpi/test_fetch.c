@@ -1,7 +1,8 @@
 /* Rows of ranks on one machine are read where they lie: as they were offered, and without anybody waiting for
- * ever. */
+ * ever. What the leader asks for it gets, or nothing. */
 #include "mpi/crew.h"
 
+#include <math.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -278,6 +279,109 @@ static void a_look_does_not_come_before_a_write_that_waits_for_readers_alone(voi
     assert_int_equal(c.kept[1], crew_leads() ? 2 : 0);
 }
 
+/* ---- answers that come too late ---- */
+
+enum { UNTOUCHED = 77 };
+
+static fault run_one_round(struct agent *a)
+{
+    return agent_goes_on(a) ? agent_end_round(a) : OK;
+}
+
+static void fill_with(float *row, size_t n, float value)
+{
+    for (size_t i = 0; i < n; i++)
+        row[i] = value;
+}
+
+/* Every wait of the leader breaks off, as when a rank is gone, while it looks at agents 0 and 1; the answers of 1 come
+ * afterwards. What they were meant for is the test's own, so that a write into it is seen. */
+struct late {
+    float *row;
+    struct exam exams[2];
+    fault read, examined;
+};
+
+static fault ask_and_break_off(void *ctx)
+{
+    struct crew *c = ctx;
+    struct late *late = (struct late *)(uintptr_t)c->kept[0];
+    struct world *w = c->run->world;
+    if (c->run->stage.ended < c->n || late->row)
+        return OK;
+    late->row = malloc(c->size * sizeof *late->row);
+    fill_with(late->row, c->size, UNTOUCHED);
+    for (size_t i = 0; i < 2; i++)
+        late->exams[i] = (struct exam){.replica = i, .n = c->run->dataset->test.n};
+    break_off(c->world, FAIL(FAULT_CRASH, "agent 2 is gone"));
+    late->examined = w->ops->examine(w, late->exams, 2);
+    late->exams[1].hits = UNTOUCHED;
+    late->read = w->ops->read(w, ROW_PARAMS, 1, late->row);
+    return FAIL(FAULT_CRASH, "agent 2 is gone");
+}
+
+static void an_answer_that_comes_too_late_is_written_nowhere(void **state)
+{
+    struct crew c;
+    struct late late = {0};
+    (void)state;
+    crew_needs(2);
+    crew_open(&c, run_one_round, "");
+    c.kept[0] = (uint64_t)(uintptr_t)&late;
+    c.run->stage.rounds = 1000;
+    c.watcher.is_due = always;
+    c.watcher.moment = ask_and_break_off;
+    fault f = crew_play(&c);
+    size_t size = c.size;
+    crew_close(&c);
+    assert_true(crew_is_fault(f, crew_leads() ? FAULT_CRASH : FAULT_ELSEWHERE, ""));
+    fault_drop(f);
+    if (!crew_leads())
+        return;
+    assert_int_equal(late.exams[1].hits, UNTOUCHED);
+    for (size_t i = 0; late.read && i < size; i++) /* on a busy machine the answer may have been quicker */
+        assert_true(late.row[i] == UNTOUCHED);
+    fault_drop(late.examined);
+    fault_drop(late.read);
+    free(late.row);
+}
+
+/* The answer to a look that was given up is not taken for the answer to the next one. */
+static fault ask_twice(void *ctx)
+{
+    struct crew *c = ctx;
+    struct world *w = c->run->world;
+    float *row = c->run->stage.ended < c->n ? NULL : malloc(c->size * sizeof *row);
+    if (!row)
+        return OK;
+    struct exam exam = {.replica = 1, .n = c->run->dataset->test.n};
+    break_off(c->world, FAIL(FAULT_CRASH, "for a moment"));
+    fault_drop(w->ops->read(w, ROW_PARAMS, 1, row));
+    fault_drop(c->world->broken);
+    c->world->broken = OK;
+    fault f = w->ops->examine(w, &exam, 1);
+    c->kept[0]++;
+    c->kept[1] += isnan(exam.loss);
+    free(row);
+    return f;
+}
+
+static void an_answer_that_comes_too_late_does_not_answer_the_next_question(void **state)
+{
+    struct crew c;
+    (void)state;
+    crew_needs(2);
+    crew_open(&c, run_one_round, "");
+    c.run->stage.rounds = 2;
+    c.watcher.is_due = always;
+    c.watcher.moment = ask_twice;
+    fault f = crew_play(&c);
+    crew_close(&c);
+    must(f);
+    assert_int_equal(c.kept[0], crew_leads() ? 1 : 0);
+    assert_int_equal(c.kept[1], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +393,8 @@ int main(void)
         cmocka_unit_test(rows_that_cannot_be_seen_are_sent),
         cmocka_unit_test(a_look_does_not_come_before_a_write_that_waits_for_readers_alone),
         cmocka_unit_test(a_run_ends_though_offers_were_not_wanted),
+        cmocka_unit_test(an_answer_that_comes_too_late_is_written_nowhere),
+        cmocka_unit_test(an_answer_that_comes_too_late_does_not_answer_the_next_question),
     };
     return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

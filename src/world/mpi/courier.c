@@ -160,6 +160,10 @@ static void deliver(struct mpi *w, struct message *m)
     case MSG_GO:
         hear_of_pause(w, m);
         break;
+    case MSG_EXAMINED:
+    case MSG_READ_BACK:
+        hear_what_was_seen(w, m);
+        return;
     case MSG_CLOSED:
         w->peers[m->from].has_closed = true;
         break;
@@ -262,7 +266,7 @@ fault courier_open(struct mpi *w)
     w->piece_bytes = (size_t)1 << 30;
     w->slots = calloc(N_SLOTS, sizeof *w->slots);
     w->peers = calloc(w->n, sizeof *w->peers);
-    w->told = calloc(w->n, sizeof *w->told);
+    w->told = calloc(w->n + 1, sizeof *w->told);
     if (!w->slots || !w->peers || !w->told)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < w->n; i++) {
@@ -274,12 +278,15 @@ fault courier_open(struct mpi *w)
     return OK;
 }
 
+/* One that has not come whole is left to the library, which may still write it. */
 static void free_messages(struct message *m)
 {
     while (m) {
         struct message *next = m->next;
-        free(m->bytes);
-        free(m);
+        if (is_whole(m)) {
+            free(m->bytes);
+            free(m);
+        }
         m = next;
     }
 }
@@ -293,8 +300,10 @@ void courier_close(struct mpi *w)
             MPI_Cancel(&w->slots[i].request);
         nobody_writes &= MPI_Wait(&w->slots[i].request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     }
-    for (size_t i = 0; w->peers && i < w->n; i++)
+    for (size_t i = 0; w->peers && i < w->n; i++) {
         free_messages(w->peers[i].arriving);
+        message_drop(w, w->peers[i].seen);
+    }
     free_messages(w->mail);
     free_messages(w->asked);
     if (w->answer)
@@ -310,5 +319,6 @@ void courier_close(struct mpi *w)
     if (nobody_writes)
         free(w->slots);
     free(w->peers);
-    free(w->told);
+    if (w->counting == MPI_REQUEST_NULL) /* else the library still counts there */
+        free(w->told);
 }

@@ -54,7 +54,7 @@ enum kind_of_message {
     MSG_STATE,  /* to the leader: struct state and what I waited for whom */
     MSG_STILL,  /* from the leader: time stands still */
     MSG_GO,     /* from the leader: it goes on */
-    MSG_EXAMINE,
+    MSG_EXAMINE, /* from the leader; the tag is the number of its look, as in the next three */
     MSG_EXAMINED,
     MSG_READ,
     MSG_READ_BACK,
@@ -108,6 +108,7 @@ struct peer {
     uint64_t paused_k, held_k;
     uint64_t probe; /* the last it has answered */
     bool has_closed;
+    struct message *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
     const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
@@ -132,6 +133,7 @@ struct lessons { /* the thread that computes */
     struct exam exam;
     fault verdict;
     uint64_t number; /* of the lesson */
+    uint64_t look;   /* of the leader's, that the exam is for */
     bool is_running; /* for the main thread: a job was given, and its answer was not taken */
     double ended_s;  /* when it was, on the world's clock */
     _Atomic size_t ready;  /* floats [ready, end) of the gradient are final */
@@ -179,7 +181,8 @@ struct mpi {
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
-    uint64_t *told, n_heads;            /* owned: heads sent to each member; heads that have come */
+    uint64_t *told, n_heads;            /* owned: heads sent to each member, and at [n] to me; heads that have come */
+    MPI_Request counting;               /* of those to me, when all leave */
     size_t n_gone;
     double looked_s; /* for those that are gone */
     uint64_t dissolved;
@@ -212,9 +215,7 @@ struct mpi {
     struct state *states; /* owned: of all members, as last heard */
     struct waits known;    /* leader: who waited for whom, as last heard */
     double *rows_of_waits; /* owned, leader: [n x n] what each member waited for whom; NULL: too many */
-    struct exam *exams;    /* leader: whose answers are awaited */
-    size_t n_exams, n_answers;
-    float *row_for;    /* leader: where a row goes */
+    uint64_t look;         /* leader: number of the last look; an answer to an earlier one is dropped */
     uint64_t restored; /* leader: steps of the checkpoint it went back to */
     bool ended_well;
 };
@@ -348,7 +349,7 @@ void count_own_wait(struct mpi *w, size_t peer, double since_s);
 fault lessons_open(struct mpi *w);
 void lessons_close(struct mpi *w);
 void lesson_begin(struct mpi *w, uint64_t number);
-void exam_begin(struct mpi *w, const struct exam *exam);
+void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look);
 bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
@@ -377,6 +378,7 @@ void set_own_account(struct mpi *w, const struct account *a);
 
 /* look.c */
 void serve_look(struct mpi *w, struct message *m);
+void hear_what_was_seen(struct mpi *w, struct message *m); /* takes m */
 void serve_exam(struct mpi *w); /* the exam I was asked for is done */
 extern const struct world_ops mpi_world;
 

@@ -76,10 +76,11 @@ void lesson_begin(struct mpi *w, uint64_t number)
     give(l);
 }
 
-void exam_begin(struct mpi *w, const struct exam *exam)
+void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look)
 {
     w->lessons.job = JOB_EXAM;
     w->lessons.exam = *exam;
+    w->lessons.look = look;
     give(&w->lessons);
 }
 

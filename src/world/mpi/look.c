@@ -1,4 +1,12 @@
-/* look.c - the leader looks at the others' numbers by asking for them; and how the others serve it. */
+/* look.c - the leader looks at the others' numbers by asking for them; and how the others serve it.
+ *
+ *   leader: look 7, to agent 3 -->  agent 3: its rows, or its exam, with the number 7
+ *   agent 3 has `seen` the look  <--
+ *
+ * An answer is kept as the message that it is, and belongs to the world; who asked copies what it wants out of it. So an answer
+ * that comes when nobody waits any more, since a rank was lost meanwhile, is written nowhere, and by its number it answers no
+ * later question.
+ */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -69,23 +77,10 @@ void serve_look(struct mpi *w, struct message *m)
         memcpy(&exam, m->bytes, sizeof exam);
         exam.replica = 0;
         w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
-        exam_begin(w, &exam);
-        return;
-    case MSG_EXAMINED:
-        memcpy(&exam, m->bytes, sizeof exam);
-        for (size_t i = 0; i < w->n_exams; i++)
-            if (w->exams[i].replica == m->from) {
-                w->exams[i].loss = exam.loss;
-                w->exams[i].hits = exam.hits;
-            }
-        w->n_answers--;
+        exam_begin(w, &exam, m->head.tag);
         return;
     case MSG_READ:
-        tell_rows(w, 0, MSG_READ_BACK, 0, whole((row_set)m->head.tag));
-        return;
-    case MSG_READ_BACK:
-        memcpy(w->row_for, m->bytes, (size_t)m->head.n_bytes);
-        w->n_answers--;
+        tell_rows(w, 0, MSG_READ_BACK, m->head.tag, whole(m->head.rows));
         return;
     case MSG_WRITE:
         serve_write(w, m);
@@ -107,21 +102,29 @@ void serve_exam(struct mpi *w)
         tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
         fault_drop(f);
     }
-    tell(w, 0, MSG_EXAMINED, 0, &w->lessons.exam, sizeof w->lessons.exam);
+    tell(w, 0, MSG_EXAMINED, w->lessons.look, &w->lessons.exam, sizeof w->lessons.exam);
 }
 
 /* ---- looking ---- */
 
-/* Of those that can still answer. */
-static bool all_answers_are_here(const struct mpi *w, const void *ctx)
+static bool has_seen(const struct mpi *w, size_t member)
 {
-    const size_t *from = ctx; /* or NULL: of the exams */
-    if (from && w->peers[*from].is_gone)
-        return true;
-    size_t lost = 0;
-    for (size_t i = 0; !from && i < w->n_exams; i++)
-        lost += w->exams[i].replica < w->n && w->peers[w->exams[i].replica].is_gone && isnan(w->exams[i].loss);
-    return w->n_answers <= lost;
+    return w->peers[member].seen && w->peers[member].seen->head.tag == w->look;
+}
+
+void hear_what_was_seen(struct mpi *w, struct message *m)
+{
+    struct message **seen = &w->peers[m->from].seen;
+    bool in_vain = m->head.tag != w->look;
+    message_drop(w, in_vain ? m : *seen);
+    if (!in_vain)
+        *seen = m;
+}
+
+static bool has_seen_or_is_gone(const struct mpi *w, const void *ctx)
+{
+    size_t member = *(const size_t *)ctx;
+    return w->peers[member].is_gone || has_seen(w, member);
 }
 
 static bool exam_is_over(const struct mpi *w, const void *ctx)
@@ -130,49 +133,61 @@ static bool exam_is_over(const struct mpi *w, const void *ctx)
     return job_is_over((struct mpi *)w);
 }
 
-/* The others examine themselves while the leader does. */
+static fault examine_here(struct mpi *w, struct exam *exam)
+{
+    struct exam here = *exam;
+    here.replica = is_model(w, here.replica) ? model_replica(w) : 0;
+    exam_begin(w, &here, w->look);
+    TRY(wait_for_members(w, exam_is_over, NULL));
+    fault f = w->lessons.verdict;
+    w->lessons.verdict = OK;
+    exam->loss = w->lessons.exam.loss;
+    exam->hits = w->lessons.exam.hits;
+    return f;
+}
+
+static fault hear_exam(struct mpi *w, struct exam *exam)
+{
+    struct exam there;
+    TRY(wait_for_members(w, has_seen_or_is_gone, &exam->replica));
+    if (!has_seen(w, exam->replica))
+        return OK;
+    memcpy(&there, w->peers[exam->replica].seen->bytes, sizeof there);
+    exam->loss = there.loss;
+    exam->hits = there.hits;
+    return OK;
+}
+
+/* The others examine themselves while the leader does. Of one that is lost meanwhile no loss is known. */
 static fault examine(struct world *world, struct exam *exams, size_t n)
 {
     struct mpi *w = mpi_world_of(world);
-    w->exams = exams;
-    w->n_exams = n;
-    w->n_answers = 0;
+    w->look++;
     for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica)) {
-            exams[i].loss = NAN; /* until it is known */
-            w->n_answers++;
-            tell(w, exams[i].replica, MSG_EXAMINE, 0, &exams[i], sizeof exams[i]);
+            exams[i].loss = NAN;
+            tell(w, exams[i].replica, MSG_EXAMINE, w->look, &exams[i], sizeof exams[i]);
         }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
+        if (!is_far(w, exams[i].replica))
+            TRY(examine_here(w, &exams[i]));
+    for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica))
-            continue;
-        struct exam here = exams[i];
-        here.replica = is_model(w, here.replica) ? model_replica(w) : 0;
-        exam_begin(w, &here);
-        TRY(wait_for_members(w, exam_is_over, NULL));
-        fault f = w->lessons.verdict;
-        w->lessons.verdict = OK;
-        TRY(f);
-        exams[i].loss = w->lessons.exam.loss;
-        exams[i].hits = w->lessons.exam.hits;
-    }
-    fault f = wait_for_members(w, all_answers_are_here, NULL);
-    w->n_exams = 0;
-    return f;
+            TRY(hear_exam(w, &exams[i]));
+    return OK;
 }
 
 static fault read_row(struct world *world, enum row row, size_t at, float *floats)
 {
     struct mpi *w = mpi_world_of(world);
-    if (!is_far(w, at)) {
-        memcpy(floats, own_row(w, row, at), floats_of(w, row) * sizeof(float));
-        return OK;
+    if (is_far(w, at)) {
+        w->look++;
+        tell_with_head(w, at, (struct head){.kind = MSG_READ, .rows = 1u << row, .tag = w->look}, NULL);
+        TRY(wait_for_members(w, has_seen_or_is_gone, &at));
     }
-    w->row_for = floats;
-    w->n_answers = 1;
-    tell(w, at, MSG_READ, 1u << row, NULL, 0);
-    TRY(wait_for_members(w, all_answers_are_here, &at));
-    return w->peers[at].is_gone ? read_row(world, row, at, floats) : OK;
+    const void *from = is_far(w, at) ? (const void *)w->peers[at].seen->bytes : own_row(w, row, at);
+    memcpy(floats, from, floats_of(w, row) * sizeof(float));
+    return OK;
 }
 
 static fault write_row(struct world *world, enum row row, size_t at, const float *floats)

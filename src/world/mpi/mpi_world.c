@@ -148,6 +148,7 @@ fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *a
                       .n = seat->n_ranks,
                       .comm = MPI_COMM_NULL,
                       .learners = MPI_COMM_NULL,
+                      .counting = MPI_REQUEST_NULL,
                       .pause_at = NEVER};
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
@@ -194,8 +195,6 @@ static bool may_leave(const struct mpi *w)
 static void say_goodbye(struct mpi *w)
 {
     double until = clock_now_s() + FAREWELL_S;
-    MPI_Request counting = MPI_REQUEST_NULL;
-    uint64_t for_me = 0;
     int is_counted = 0;
     bool done = false;
     if (is_leader(w))
@@ -208,11 +207,11 @@ static void say_goodbye(struct mpi *w)
         }
         if (!w->is_leaving && may_leave(w)) {
             w->is_leaving = true;
-            MPI_Ireduce_scatter_block(w->told, &for_me, 1, MPI_UINT64_T, MPI_SUM, w->comm, &counting);
+            MPI_Ireduce_scatter_block(w->told, &w->told[w->n], 1, MPI_UINT64_T, MPI_SUM, w->comm, &w->counting);
         }
         if (w->is_leaving)
-            MPI_Test(&counting, &is_counted, MPI_STATUS_IGNORE);
-        done = w->n_gone ? may_leave(w) : is_counted && all_is_here(w, for_me);
+            MPI_Test(&w->counting, &is_counted, MPI_STATUS_IGNORE);
+        done = w->n_gone ? may_leave(w) : is_counted && all_is_here(w, w->told[w->n]);
         if (!done)
             sched_yield();
     }

@@ -92,7 +92,10 @@ fault mpi_gather_near(struct link *l, struct span span, struct parcel *out)
         m->head = (struct head){.kind = MSG_ROWS, .rows = span.rows, .first = span.first, .end = span.end, .n_bytes = n_bytes};
         out[i].rows = m;
     }
-    TRY(gather_rows(w, span, out));
+    fault f = gather_rows(w, span, out);
+    for (size_t i = 0; f && i < n; i++)
+        out[i].rows = NULL; /* left to the library, which may still write them */
+    TRY(f);
     l->counts.messages += n;
     l->counts.received += n;
     l->counts.bytes += n * n_bytes;
