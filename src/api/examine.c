@@ -136,14 +136,14 @@ fault session_evaluate(struct veche_run *r)
 {
     TRY(r->world->ops->settle(r->world));
     TRY(examine_all(r));
-    r->evaluated = r->stage.ended;
+    r->evaluated = session_totals(r).ended;
     struct evaluation e = {
         .step = r->world->ops->steps(r->world),
         .round = session_rounds(r),
         .epoch = session_epochs(r),
         .real_s = session_seconds(r),
         .virtual_s = r->world->ops->now_s(r->world),
-        .samples = r->stage.samples,
+        .samples = session_totals(r).samples,
         .scores = r->scores,
         .n_agents = r->n_agents,
         .averaged_loss = r->averaged_loss,
@@ -244,7 +244,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .engine = r->engine_line,
         .agents = e->agents,
         .rounds = session_rounds(r),
-        .samples = r->stage.samples,
+        .samples = session_totals(r).samples,
         .epochs = session_epochs(r),
         .accuracy =
             evaluated ? spread_of_scores(r->scores, r->n_agents, offsetof(struct score, accuracy)) : unknown,
@@ -254,7 +254,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .real_s = seconds,
         .virtual_s = r->world->ops->now_s(r->world),
         .on_machines = experiment_is_for_ranks(e),
-        .images_per_s = seconds > 0 ? (double)r->stage.samples / seconds : 0,
+        .images_per_s = seconds > 0 ? (double)session_totals(r).samples / seconds : 0,
         .notes = r->notes,
         .disagreement = r->disagreement,
     };

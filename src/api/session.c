@@ -178,7 +178,7 @@ static fault open_agents(struct veche_run *r)
     if (!r->agents || !r->scores || !r->waits)
         return OUT_OF_MEMORY;
     if (strategy_row(e)->open)
-        TRY(strategy_row(e)->open(&r->stage));
+        TRY(strategy_row(e)->open(&r->stage, &r->stage.shared));
     for (size_t i = 0; i < members; i++) {
         const size_t *first = r->split.first + (i < agents ? i : agents - 1);
         if (is_alone(r) || i == r->seat.rank)
@@ -307,7 +307,7 @@ void session_close(struct veche_run *r)
     if (r->world)
         r->world->ops->close(r->world);
     if (strategy_row(r->experiment)->close)
-        strategy_row(r->experiment)->close(&r->stage);
+        strategy_row(r->experiment)->close(r->stage.shared);
     for (size_t i = 0; r->agents && i < r->stage.n_members; i++)
         agent_release(&r->agents[i]);
     engine_close(r->engine);
@@ -337,9 +337,14 @@ double session_epochs(const struct veche_run *r)
     return (double)session_rounds(r) / r->stage.rounds_per_epoch;
 }
 
+struct totals session_totals(const struct veche_run *r)
+{
+    return r->world->ops->totals(r->world);
+}
+
 uint64_t session_rounds(const struct veche_run *r)
 {
-    return r->stage.ended / r->stage.n_agents;
+    return session_totals(r).ended / r->stage.n_agents;
 }
 
 static void keep_pace(struct veche_run *r)
@@ -347,9 +352,10 @@ static void keep_pace(struct veche_run *r)
     double now = clock_now_s(), passed = now - r->pace.at_s;
     if (passed < 0.5)
         return;
-    r->pace.rate = (double)(r->stage.samples - r->pace.samples) / passed;
+    uint64_t samples = session_totals(r).samples;
+    r->pace.rate = (double)(samples - r->pace.samples) / passed;
     r->pace.at_s = now;
-    r->pace.samples = r->stage.samples;
+    r->pace.samples = samples;
 }
 
 /* The mean over the agents of what they learnt since the last evaluation. */
@@ -500,7 +506,7 @@ static fault finish(struct veche_run *r)
 {
     struct summary s;
     session_tell(r, VECHE_PROGRESS, NULL);
-    if (r->evaluated != r->stage.ended)
+    if (r->evaluated != session_totals(r).ended)
         TRY(session_evaluate(r));
     if (r->saved != r->world->ops->steps(r->world))
         TRY(session_save(r));
@@ -528,7 +534,7 @@ static fault play(struct veche_run *r)
 fault session_go(struct veche_run *r)
 {
     r->began_s = r->pace.at_s = clock_now_s();
-    r->pace.samples = r->stage.samples;
+    r->pace.samples = session_totals(r).samples;
     fault f = play(r);
     r->earlier_s = session_seconds(r);
     r->began_s = 0;

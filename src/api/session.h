@@ -79,6 +79,7 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text);
 /* Of the group: rounds of all agents over their number, and the passes through the longest share they make up. */
 double session_epochs(const struct veche_run *r);
 uint64_t session_rounds(const struct veche_run *r);
+struct totals session_totals(const struct veche_run *r);
 
 /* examine.c: all agents, and their mean, on the test samples; one event, one line in the records. */
 fault session_evaluate(struct veche_run *r);

@@ -92,10 +92,13 @@ struct link_ops {
      * it was in then. */
     fault (*adopt)(struct link *l, size_t peer, uint64_t *round);
 
-    /* Takes the next of the rounds that all share; false: none is left. For agents whose rounds are not their own. */
-    bool (*take_round)(struct link *l);
+    /* Takes the next of the rounds that all share, and says how many all had ended by then; false: none is left. For agents
+     * whose rounds are not their own. */
+    bool (*take_round)(struct link *l, uint64_t *ended);
     /* A round of mine is over: it is counted, and the world may hold me here while it looks at everybody's rows. */
     fault (*end_round)(struct link *l);
+    /* So many rounds of mine are left out, and count as ended. */
+    void (*skip_rounds)(struct link *l, uint64_t n);
 
     /* The floats [first, end) of a row of all that learn become their sum, by a means of the world's own; NULL: it has
      * none. */
@@ -119,6 +122,8 @@ struct link_ops {
     bool (*can_reach)(const struct link *l, size_t peer);
     /* The peer's program is known to have come to its end. */
     bool (*has_ended)(const struct link *l, size_t peer);
+    /* Others are known to have ended rounds since then, on the clock of now_s. */
+    bool (*others_go_on)(const struct link *l, double since_s);
     /* The peer is alive, can be reached from here, and takes part in round k. */
     bool (*takes_part)(const struct link *l, size_t peer, uint64_t k);
     /* Floats in each of the rows of a kind. */

@@ -84,16 +84,20 @@ static fault meet(struct agent *a, double rho)
 static fault learn(struct agent *a, const struct admm *s)
 {
     uint64_t steps = (uint64_t)s->steps;
+    bool met = a->k % steps == 0;
     if (a->k == 0 && !a->has_been_down)
         TRY(copy(a, ROW_PARAMS, ROW_KEEP1));
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));
         TRY(add_pull(a, s->rho));
         TRY(agent_update(a));
-        if ((a->k + 1) % steps == 0 || agent_is_in_last_round(a))
+        met = (a->k + 1) % steps == 0 || agent_is_in_last_round(a);
+        if (met)
             TRY(meet(a, s->rho));
         TRY(agent_end_round(a));
     }
+    if (!met)
+        TRY(meet(a, s->rho)); /* others have taken the last of the rounds that all share */
     centre_leave(a);
     return copy(a, ROW_KEEP1, ROW_PARAMS);
 }
@@ -119,21 +123,20 @@ struct desk { /* what it knows of the workers; it holds what worker i said last 
     struct term *terms; /* owned: room for one of each */
 };
 
-static void admm_close(struct stage *stage)
+static void admm_close(void *shared)
 {
-    struct desk *d = stage->shared;
+    struct desk *d = shared;
     if (!d)
         return;
     free(d->visitors);
     free(d->terms);
     free(d);
-    stage->shared = NULL;
 }
 
-static fault admm_open(struct stage *stage)
+static fault admm_open(const struct stage *stage, void **shared)
 {
     struct desk *d = calloc(1, sizeof *d);
-    stage->shared = d;
+    *shared = d;
     if (!d)
         return OUT_OF_MEMORY;
     d->visitors = calloc(stage->n_agents, sizeof *d->visitors);

@@ -25,7 +25,8 @@ static void know_network(struct group *g, const struct network_settings *n)
     g->beta_s = wire.bytes_per_s > 0 ? sizeof(float) / wire.bytes_per_s : 0;
 }
 
-fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share)
+fault agent_init(struct agent *a, const struct stage *stage, size_t index, const uint32_t *share,
+                 size_t n_share)
 {
     const struct experiment *e = stage->experiment;
     *a = (struct agent){.index = index, .stage = stage, .settings = e->strategy.settings};
@@ -55,13 +56,12 @@ void agent_release(struct agent *a)
 bool agent_goes_on(struct agent *a)
 {
     const struct stage *s = a->stage;
-    return s->asynchronous ? a->link->ops->take_round(a->link) : a->k < s->rounds;
+    return s->asynchronous ? a->link->ops->take_round(a->link, &a->ended) : a->k < s->rounds;
 }
 
 bool agent_is_in_last_round(const struct agent *a)
 {
-    const struct stage *s = a->stage;
-    return s->asynchronous ? s->begun >= s->rounds * s->n_agents : a->k + 1 >= s->rounds;
+    return !a->stage->asynchronous && a->k + 1 >= a->stage->rounds;
 }
 
 void agent_prepare(struct agent *a, uint64_t lesson, struct pick *picks, uint64_t *seed)
@@ -95,10 +95,7 @@ fault agent_begin(struct agent *a)
 fault agent_await(struct agent *a, size_t first)
 {
     TRY(a->link->ops->await(a->link, first));
-    if (first == 0) {
-        a->lessons++;
-        a->stage->samples += a->feed.batch;
-    }
+    a->lessons += first == 0;
     return OK;
 }
 
@@ -108,10 +105,11 @@ fault agent_learn(struct agent *a)
     return agent_await(a, 0);
 }
 
-/* The round by which the learning rate moves: one's own, or the group's share of the work. */
+/* The round by which the learning rate moves: an agent's own, or where all share their rounds that of the
+ * group. A helper takes no rounds: its k is the group's, as its strategy counts it. */
 static uint64_t round_of_schedule(const struct agent *a)
 {
-    return a->stage->asynchronous ? a->stage->ended / a->stage->n_agents : a->k;
+    return a->stage->asynchronous && !agent_helps(a) ? a->ended / a->stage->n_agents : a->k;
 }
 
 double agent_rate(struct agent *a)

@@ -5,7 +5,8 @@
  * Agents 0 .. n_agents - 1 learn; a strategy may ask for helpers (servers), numbered after them, which have
  * no samples.
  *
- * An agent acts on a stage it shares with the others of its experiment, and reaches them through its link. A
+ * An agent acts on a stage that is the same for all of its experiment and never changes. What the others do it learns through
+ * its link, in messages or from the world: they may live in other processes. A
  * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
  */
 #ifndef VECHE_STRATEGY_AGENT_H
@@ -16,7 +17,7 @@
 #include "link/link.h"
 #include "topology/topology.h"
 
-struct stage {
+struct stage { /* what does not change while it is played; what all have done so far the world counts */
     const struct experiment *experiment; /* borrowed, as all here */
     const struct topology *topology;     /* NULL: none was written */
     const struct weights *weights;       /* of the topology's edges */
@@ -25,20 +26,18 @@ struct stage {
     uint64_t rounds;            /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
     bool asynchronous; /* the rounds are shared: whoever is free takes the next */
-    uint64_t begun;    /* asynchronous: rounds taken so far, by all */
-    uint64_t ended;    /* rounds ended so far, by all */
-    uint64_t samples;  /* learnt so far, by all */
     size_t n_params;   /* floats in a row of parameters */
-    void *shared;      /* the strategy's: what all agents would work out alike, worked out once */
+    void *shared;      /* the strategy's: what all agents would work out alike, worked out once in a process */
 };
 
 struct agent {
     size_t index; /* and the replica it owns                      */
     uint64_t k;   /* rounds behind it                             */
+    uint64_t ended; /* asynchronous: rounds all had ended when it took its last one */
     uint64_t lessons, steps;
     uint64_t dropped;       /* lessons whose gradient came too late to count */
     const void *settings;   /* of the strategy, as its fields say; borrowed */
-    struct stage *stage;    /* borrowed                                     */
+    const struct stage *stage; /* borrowed                                  */
     struct link *link;      /* borrowed                                     */
     struct feed feed;       /* owned: its share of the samples              */
     double lr;              /* of its last step                             */
@@ -58,11 +57,12 @@ struct agent {
     } tally;
 };
 
-fault agent_init(struct agent *a, struct stage *stage, size_t index, const uint32_t *share, size_t n_share);
+fault agent_init(struct agent *a, const struct stage *stage, size_t index, const uint32_t *share, size_t n_share);
 void agent_release(struct agent *a);
 
 bool agent_goes_on(struct agent *a); /* false when all rounds are done                             */
-bool agent_is_in_last_round(const struct agent *a); /* it will not go on after this one            */
+/* It will not go on after this one; never known of rounds that all share. */
+bool agent_is_in_last_round(const struct agent *a);
 fault agent_learn(struct agent *a);  /* g on my next batch                                         */
 fault agent_begin(struct agent *a);  /* the same, but g is not yet there: await(first), then await(0) */
 fault agent_await(struct agent *a, size_t first);
@@ -121,9 +121,9 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool meets_at_any_time; /* a peer may average with an agent while it learns */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
     fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
-    /* Make and free stage->shared; may be NULL. */
-    fault (*open)(struct stage *s);
-    void (*close)(struct stage *s);
+    /* Make and free stage->shared, where it is needed; may be NULL. What was made before a fault is freed by close. */
+    fault (*open)(const struct stage *s, void **shared);
+    void (*close)(void *shared);
     /* What can be wrong with its settings beyond their rows; may be NULL. */
     fault (*check)(const struct experiment *e, size_t n_agents);
 };

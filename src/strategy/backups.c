@@ -35,12 +35,12 @@ struct counter {
     size_t letter_bytes;
 };
 
-fault backups_open(struct stage *s)
+fault backups_open(const struct stage *s, void **shared)
 {
     struct counter *c = calloc(1, sizeof *c);
     if (!c)
         return OUT_OF_MEMORY;
-    s->shared = c;
+    *shared = c;
     c->letter_bytes = sizeof *c->letter + (s->n_agents / 64 + 1) * sizeof(uint64_t);
     c->letter = calloc(1, c->letter_bytes);
     c->rounds = calloc(s->n_agents, sizeof *c->rounds);
@@ -51,9 +51,9 @@ fault backups_open(struct stage *s)
     return c->letter && c->rounds && c->waiting && c->back && c->in_set && c->ready ? OK : OUT_OF_MEMORY;
 }
 
-void backups_close(struct stage *s)
+void backups_close(void *shared)
 {
-    struct counter *c = s->shared;
+    struct counter *c = shared;
     if (!c)
         return;
     free(c->letter);
@@ -63,7 +63,6 @@ void backups_close(struct stage *s)
     free(c->in_set);
     free(c->ready);
     free(c);
-    s->shared = NULL;
 }
 
 /* ---- an agent ---- */
@@ -138,7 +137,7 @@ static fault catch_up(struct agent *a, size_t leader)
     a->dropped++;
     TRY(a->link->ops->adopt(a->link, leader, &round));
     if (!a->group.is_newcomer && round > a->k)
-        a->stage->ended += round - a->k;
+        a->link->ops->skip_rounds(a->link, round - a->k);
     a->group.is_newcomer = false;
     a->k = round;
     return OK;

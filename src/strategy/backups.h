@@ -23,8 +23,8 @@ struct allreduce { /* the settings of the strategy `allreduce` */
     bool mix_statistics;
 };
 
-fault backups_open(struct stage *s);
-void backups_close(struct stage *s);
+fault backups_open(const struct stage *s, void **shared);
+void backups_close(void *shared);
 
 fault backups_learn(struct agent *a, const struct allreduce *s, const struct collective *c);
 fault backups_count(struct agent *a, const struct allreduce *s);

@@ -110,21 +110,20 @@ static const struct field fields[] = {
     MIXED_FIELDS(AT(mixed)),
 };
 
-static fault gossip_open(struct stage *s)
+static fault gossip_open(const struct stage *s, void **shared)
 {
     const struct gossip *g = s->experiment->strategy.settings;
     if (!s->topology || !s->topology->n_edges)
         return OK;
     struct pairs *pairs;
     TRY(pairs_new(s->topology, s->seed, g->pairs ? (uint64_t)g->pairs : s->topology->n_edges, &pairs));
-    s->shared = pairs;
+    *shared = pairs;
     return OK;
 }
 
-static void gossip_close(struct stage *s)
+static void gossip_close(void *shared)
 {
-    pairs_free(s->shared);
-    s->shared = NULL;
+    pairs_free(shared);
 }
 
 static const struct strategy_row row = {

@@ -173,13 +173,13 @@ static void place_helper(struct ps_shared *s, size_t n_params, size_t i)
         h->children[c].known = true;
 }
 
-static fault ps_open(struct stage *stage)
+static fault ps_open(const struct stage *stage, void **shared)
 {
     const struct ps *settings = stage->experiment->strategy.settings;
     struct ps_shared *s = calloc(1, sizeof *s);
     if (!s)
         return OUT_OF_MEMORY;
-    stage->shared = s;
+    *shared = s;
     size_t n = stage->n_members, n_helpers = n - stage->n_agents;
     *s = (struct ps_shared){
         .settings = settings,
@@ -203,9 +203,9 @@ static fault ps_open(struct stage *stage)
     return OK;
 }
 
-static void ps_close(struct stage *stage)
+static void ps_close(void *shared)
 {
-    struct ps_shared *s = stage->shared;
+    struct ps_shared *s = shared;
     if (!s)
         return;
     free(s->clients);
@@ -214,7 +214,6 @@ static void ps_close(struct stage *stage)
     free(s->children);
     free(s->terms);
     free(s);
-    stage->shared = NULL;
 }
 
 /* ---- settings ---- */

@@ -66,9 +66,8 @@ struct ps_client {
         size_t asked;      /* the member that answers: the server or its standby */
         uint64_t version;  /* when it was last pulled                            */
         struct letter ask; /* the last                                           */
-        bool is_lost;      /* since then, and what all had done by then          */
+        bool is_lost;      /* since then                                         */
         double lost_since;
-        uint64_t ended_then;
     } * shards; /* [n_servers] */
 };
 
@@ -83,8 +82,11 @@ struct ps_child {
     uint64_t stale;
     uint64_t n_again; /* times it has asked again */
     double since;     /* when it was last heard or answered */
+    uint64_t rounds;  /* behind it, as its last letter said; ROUNDS_UNKNOWN */
     struct letter ask;
 };
+
+#define ROUNDS_UNKNOWN UINT64_MAX
 
 /* One who answers: a server, its standby, a node of the tree. */
 struct ps_helper {
@@ -96,6 +98,7 @@ struct ps_helper {
     bool is_node, leads, is_over, is_back;
     bool listens_to_all; /* the one it listened to did not come; until the next update */
     uint64_t version;    /* updates in its parameters */
+    uint64_t ended;      /* async, ssp: rounds of all workers, as their letters say */
     bool is_awaited;     /* somebody waits for it, since then without a break */
     double awaited_since;
 };

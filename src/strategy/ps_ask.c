@@ -119,15 +119,13 @@ static fault wait_a_little(struct errand *e)
     struct ps_shard *s = e->shard;
     bool has_ended = a->link->ops->has_ended(a->link, asked(e));
     double now = a->link->ops->now_s(a->link);
-    if (!s->is_lost) {
-        s->is_lost = true;
+    if (!s->is_lost)
         s->lost_since = now;
-        s->ended_then = a->stage->ended;
-    }
+    s->is_lost = true;
     if (now - s->lost_since < 2 * patience_s(a) && !has_ended)
         return a->link->ops->sleep(a->link, patience_s(a) / 16);
     e->gives_up = true;
-    e->client->others_go_on = a->stage->ended != s->ended_then || has_ended;
+    e->client->others_go_on = a->link->ops->others_go_on(a->link, s->lost_since) || has_ended;
     return FAIL(FAULT_PEER, "%s %zu has lost server %zu%s: it cannot be reached, and nobody stands in for it",
                 agent_helps(a) ? "node" : "agent", a->index, asked(e),
                 ps_of(a)->has_standbys ? " and its standby" : "");

@@ -38,11 +38,32 @@ static fault finish(struct ps_helper *h)
     return OK;
 }
 
+/* ---- the group's round ---- */
+
+/* From what is known of all together: what each has done of it is not. */
+static void begin_at(struct ps_helper *h, uint64_t round)
+{
+    h->ended = round * ps_of(h->agent)->n_workers;
+    for (size_t i = 0; i < n_members(h); i++)
+        h->children[i].rounds = ROUNDS_UNKNOWN;
+}
+
+/* Where the workers share their rounds the rate moves by what they have done together. */
+static void count_rounds(struct ps_helper *h, size_t from, uint64_t rounds)
+{
+    struct ps_child *c = &h->children[from];
+    if (c->rounds != ROUNDS_UNKNOWN && rounds > c->rounds)
+        h->ended += rounds - c->rounds;
+    c->rounds = rounds;
+    h->agent->k = h->ended / ps_of(h->agent)->n_workers;
+}
+
 /* ---- of a pair ---- */
 
 static void lead(struct ps_helper *h)
 {
     h->leads = true;
+    begin_at(h, h->agent->k);
     for (size_t i = 0; i < n_members(h); i++) {
         h->children[i].since = now_s(h);
         h->children[i].gone = false; /* whom it does without is for it to say now */
@@ -135,6 +156,8 @@ static void keep(struct ps_helper *h, size_t from, const struct letter *x)
     struct parcel *spare = parcel_of(h, n_members(h));
     drop(h, parcel_of(h, from)); /* from before a crash */
     c->ask = *x;
+    if (settings_of(h)->mode != PS_SYNC)
+        count_rounds(h, from, x->round);
     c->waiting = true;
     c->stale = c->n_again = 0;
     c->late = x->kind & LETTER_PUSHES && settings_of(h)->mode == PS_SYNC && x->round < h->agent->k;
@@ -242,8 +265,10 @@ fault ps_serve(struct agent *a)
     struct ps_shared *s = ps_of(a);
     struct ps_helper *h = &s->helpers[a->index - s->n_workers];
     h->agent = a;
-    if (h->version < a->steps)
-        h->version = a->steps; /* it goes on from a checkpoint */
+    if (h->version < a->steps) { /* it goes on from a checkpoint */
+        h->version = a->steps;
+        begin_at(h, a->k);
+    }
     if (h->is_back)
         come_back(h);
     while (!h->is_over) {

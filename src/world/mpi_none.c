@@ -54,7 +54,7 @@ size_t mpi_replicas(const struct experiment *e)
     return 1;
 }
 
-fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *agents, struct engine *engine,
+fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct agent *agents, struct engine *engine,
                struct watcher watcher, struct world **out)
 {
     (void)seat, (void)stage, (void)agents, (void)engine, (void)watcher, (void)out;

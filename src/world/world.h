@@ -24,6 +24,12 @@ struct watcher {
     void (*stop)(void *ctx); /* somebody asked another process to */
 };
 
+struct totals { /* of all agents that learn, so far */
+    uint64_t begun; /* rounds that were taken, where all share them */
+    uint64_t ended; /* rounds */
+    uint64_t samples;
+};
+
 struct world {
     const struct world_ops *ops;
 };
@@ -47,6 +53,8 @@ struct world_ops {
 
     double (*now_s)(const struct world *w);
     uint64_t (*steps)(const struct world *w);
+    /* Exact at a moment at which the leader looks; in between what this process knows. Nothing where it does not lead. */
+    struct totals (*totals)(const struct world *w);
     bool (*is_replaying)(const struct world *w);
     bool (*is_alive)(const struct world *w, size_t member);
     struct link_counts (*counts)(const struct world *w, size_t member);

@@ -320,7 +320,7 @@ static void the_rounds_that_all_share_are_taken_once_each(void **state)
     crew_open_row(&c, (struct strategy_row){.run = take_rounds, .asynchronous = true}, "");
     c.run->stage.rounds = ROUNDS;
     fault f = crew_play(&c);
-    uint64_t ended = c.run->stage.ended;
+    uint64_t ended = session_totals(c.run).ended;
     for (size_t i = 0; !f && crew_leads() && i < c.n; i++)
         sum += c.run->world->ops->account(c.run->world, i).k;
     crew_close(&c);

@@ -248,7 +248,7 @@ static fault look_at_the_writer(void *ctx)
 {
     struct crew *c = ctx;
     struct world *w = c->run->world;
-    if (c->run->stage.ended < c->n) /* a moment at which it does not look */
+    if (session_totals(c->run).ended < c->n) /* a moment at which it does not look */
         return OK;
     float *row = malloc(c->size * sizeof *row);
     fault f = row ? w->ops->settle(w) : OUT_OF_MEMORY;
@@ -307,7 +307,7 @@ static fault ask_and_break_off(void *ctx)
     struct crew *c = ctx;
     struct late *late = (struct late *)(uintptr_t)c->kept[0];
     struct world *w = c->run->world;
-    if (c->run->stage.ended < c->n || late->row)
+    if (session_totals(c->run).ended < c->n || late->row)
         return OK;
     late->row = malloc(c->size * sizeof *late->row);
     fill_with(late->row, c->size, UNTOUCHED);
@@ -351,7 +351,7 @@ static fault ask_twice(void *ctx)
 {
     struct crew *c = ctx;
     struct world *w = c->run->world;
-    float *row = c->run->stage.ended < c->n ? NULL : malloc(c->size * sizeof *row);
+    float *row = session_totals(c->run).ended < c->n ? NULL : malloc(c->size * sizeof *row);
     if (!row)
         return OK;
     struct exam exam = {.replica = 1, .n = c->run->dataset->test.n};

@@ -193,11 +193,27 @@ static int remove_folder(void **state)
     return failed;
 }
 
+/* Whoever has made steps, servers too, has come to the last rate of the schedule: warming up was over long
+ * ago. */
+static void check_rates(const struct veche_run *r)
+{
+    const struct stage *s = &r->stage;
+    double last =
+        optim_lr(&r->experiment->optim, (int64_t)s->n_agents, s->rounds - 1, s->rounds_per_epoch, s->epochs);
+    for (size_t i = 0; i < s->n_members; i++)
+        if (r->agents[i].lr != 0 && r->agents[i].lr != last)
+            complain("%s, world %s: member %zu ends with the rate %g, the schedule with %g",
+                     r->experiment->strategy.kind->name, r->experiment->world.kind->name, i, r->agents[i].lr,
+                     last);
+}
+
 static fault go(veche_run *r, char **summary)
 {
     fault f = veche_go(r);
-    if (!f && veche_run_leads(r))
+    if (!f && veche_run_leads(r)) {
+        check_rates(r);
         f = veche_summary(r, summary);
+    }
     return f;
 }
 
@@ -385,6 +401,10 @@ static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_l
         json_t *s = summary_in("mpi", &at_will[i].line, agents, EPOCHS_AT_WILL);
         if (s)
             judge(&at_will[i], agents, s);
+        json_t *here = s && agents == 1 ? summary_in("local", &at_will[i].line, 1, EPOCHS_AT_WILL) : NULL;
+        if (here) /* who is alone is in step */
+            compare(at_will[i].line.strategy, here, s, false);
+        json_decref(here);
         json_decref(s);
     }
     tell_complaints();

@@ -174,7 +174,7 @@ static fault go_on_alone(struct agent *a)
 static fault stop_in_a_moment(void *ctx)
 {
     struct crew *c = ctx;
-    if (c->run->stage.ended / c->n >= 6)
+    if (session_totals(c->run).ended / c->n >= 6)
         atomic_store(&c->stop, true);
     return atomic_load(&c->stop) ? FAIL(FAULT_STOPPED, "stopped") : OK;
 }
@@ -267,7 +267,7 @@ static fault look(void *ctx)
 {
     struct crew *c = ctx;
     struct world *w = c->run->world;
-    uint64_t k = c->run->stage.ended / c->n;
+    uint64_t k = session_totals(c->run).ended / c->n;
     if (k % EVERY != 0 || k == c->kept[0])
         return OK;
     double before_s = w->ops->now_s(w);

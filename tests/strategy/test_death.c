@@ -166,8 +166,8 @@ static void the_rounds_of_the_dead_are_done_by_the_living_under_adpsgd(void **st
     struct cast g;
     open_quiet(&g, TINY("adpsgd") "agents: 4\ntopology: cycle:4\nevents: [{at_s: 0.0105, crash: 2}]\n", 30);
     cast_play(&g);
-    assert_int_equal(g.run->stage.begun, 120);
-    assert_int_equal(g.run->stage.ended, 119); /* but for the one it died in */
+    assert_int_equal(session_totals(g.run).begun, 120);
+    assert_int_equal(session_totals(g.run).ended, 119); /* but for the one it died in */
     cast_close(&g);
 }
 

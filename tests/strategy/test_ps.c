@@ -295,7 +295,7 @@ static void agents_that_need_not_wait_do_not(void **state)
     cast_play(&sync);
     cast_play(&async);
     assert_true(local_now_s(async.world) < 0.15 * local_now_s(sync.world));
-    assert_true(async.run->stage.ended == 120 && sync.run->stage.ended == 120);
+    assert_true(session_totals(async.run).ended == 120 && session_totals(sync.run).ended == 120);
     must_all_hold_the_servers_parameters(&async);
     uint64_t stale = 0, n = 0, least = UINT64_MAX, most = 0;
     for (size_t i = 0; i < 6; i++) {

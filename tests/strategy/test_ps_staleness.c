@@ -188,7 +188,7 @@ static void staleness_is_noted_as_measured(void **state)
             assert_int_equal(s->n, g.run->agents[i].lessons);
             pushes += s->n;
         }
-        assert_int_equal(pushes, g.run->stage.ended);
+        assert_int_equal(pushes, session_totals(g.run).ended);
         assert_true(b.most_divisor < 1 + 1e-12 && b.least_divisor > 1 - 1e-12);
         cast_close(&g);
     }

@@ -35,7 +35,7 @@ static void every_life_ended_in_a_stated_way(const struct cast *g)
             assert_true(a->agent->k >= s->rounds);
     }
     if (done && s->asynchronous)
-        assert_true(s->begun >= s->rounds * s->n_agents);
+        assert_true(session_totals(g->run).begun >= s->rounds * s->n_agents);
 }
 
 struct remains { /* messages in the mail and under way, and the spare rows that they hold */

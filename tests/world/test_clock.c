@@ -256,7 +256,7 @@ static double time_of(const char *strategy, const char *graph, int slow, int rou
     cast_open(&g, text, rounds);
     free(text);
     cast_play(&g);
-    assert_int_equal(g.run->stage.ended, 16 * rounds);
+    assert_int_equal(session_totals(g.run).ended, 16 * rounds);
     double s = local_now_s(g.world);
     cast_close(&g);
     return s;

@@ -83,9 +83,9 @@ struct deadline {
 };
 
 struct local {
-    struct world world;    /* first: a struct world * of this kind is a struct local * */
-    struct stage *stage;   /* borrowed */
-    struct engine *engine; /* borrowed */
+    struct world world;        /* first: a struct world * of this kind is a struct local * */
+    const struct stage *stage; /* borrowed */
+    struct engine *engine;     /* borrowed */
     struct watcher watcher;
     struct actor *actors; /* owned */
     size_t n;
@@ -112,6 +112,8 @@ struct local {
     uint64_t *mended;       /* owned: the ends of an edge take part together from this round on */
     uint64_t *random_draws; /* owned: per agent and link, how many random events there were */
     struct waits waits;
+    struct totals totals;
+    double ended_s; /* when the last round ended */
 };
 
 /* kinds of moments on the agenda */

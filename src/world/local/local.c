@@ -326,7 +326,7 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
     return script_open(w);
 }
 
-fault local_open(struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
+fault local_open(const struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
                  struct watcher watcher, struct world **out)
 {
     struct local *w = calloc(1, sizeof *w);

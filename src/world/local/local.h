@@ -22,7 +22,7 @@ struct local;
 size_t local_spare_rows(size_t n_members, size_t n_edges);
 
 /* The first spare row is the group's model; agents are borrowed and get their links; `speeds` is copied. */
-fault local_open(struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
+fault local_open(const struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
                  struct watcher watcher, struct world **out);
 void local_close(struct local *w);
 

@@ -45,7 +45,11 @@ static fault local_await(struct link *l, size_t first)
     double share = first ? graph_work_until(a->world->engine->setup.graph, first) : 1;
     double at_s = a->lesson_began_s + share * a->lesson_takes_s;
     MUST_BE_UP(a);
-    return at_s < a->world->now_s ? OK : sleep_until(a, at_s);
+    if (at_s >= a->world->now_s)
+        TRY(sleep_until(a, at_s));
+    if (first == 0)
+        a->world->totals.samples += a->agent->feed.batch;
+    return OK;
 }
 
 static fault local_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
@@ -251,19 +255,36 @@ static size_t local_row_floats(const struct link *l, enum row row)
     return row_size(&((const struct actor *)l)->world->engine->setup, row);
 }
 
-static bool local_take_round(struct link *l)
+static bool local_take_round(struct link *l, uint64_t *ended)
 {
-    struct stage *s = actor_of(l)->world->stage;
-    if (s->begun >= s->rounds * s->n_agents)
+    struct local *w = actor_of(l)->world;
+    *ended = w->totals.ended;
+    if (w->totals.begun >= w->stage->rounds * w->stage->n_agents)
         return false;
-    s->begun++;
+    w->totals.begun++;
     return true;
+}
+
+static void count_rounds(struct local *w, uint64_t n)
+{
+    w->totals.ended += n;
+    w->ended_s = w->now_s;
 }
 
 static fault local_end_round(struct link *l)
 {
-    actor_of(l)->world->stage->ended++;
+    count_rounds(actor_of(l)->world, 1);
     return OK;
+}
+
+static void local_skip_rounds(struct link *l, uint64_t n)
+{
+    count_rounds(actor_of(l)->world, n);
+}
+
+static bool local_others_go_on(const struct link *l, double since_s)
+{
+    return ((const struct actor *)l)->world->ended_s > since_s;
 }
 
 static uint64_t local_staleness(const struct link *l)
@@ -298,10 +319,12 @@ const struct link_ops local_link = {
     .dissolved = local_dissolved,
     .can_reach = local_can_reach,
     .has_ended = local_has_ended,
+    .others_go_on = local_others_go_on,
     .takes_part = local_takes_part,
     .row_floats = local_row_floats,
     .take_round = local_take_round,
     .end_round = local_end_round,
+    .skip_rounds = local_skip_rounds,
     .staleness = local_staleness,
     .note = local_note,
 };

@@ -47,6 +47,11 @@ static uint64_t steps(const struct world *w)
     return local_steps(local_in(w));
 }
 
+static struct totals totals(const struct world *w)
+{
+    return local_in(w)->totals;
+}
+
 static bool is_replaying(const struct world *w)
 {
     return local_is_replaying(local_in(w));
@@ -117,6 +122,7 @@ const struct world_ops local_world = {
     .leads = leads,
     .now_s = now_s,
     .steps = steps,
+    .totals = totals,
     .is_replaying = is_replaying,
     .is_alive = is_alive,
     .counts = counts,

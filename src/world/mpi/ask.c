@@ -114,22 +114,22 @@ static bool try_to_give_rows(struct mpi *w, const struct message *m)
     return true;
 }
 
-struct rounds {
-    uint64_t goes_on, begun, ended;
+struct turn { /* the answer to one that wants the next round */
+    uint64_t goes_on, ended;
 };
 
 /* The leader's count, after it heard that a member has so many rounds behind it. */
-static struct rounds count_rounds(struct mpi *w, size_t who, uint64_t k)
+static struct turn count_rounds(struct mpi *w, size_t who, uint64_t k)
 {
-    struct stage *s = w->stage;
-    uint64_t all = s->rounds * s->n_agents, ended = 0;
+    const struct stage *s = w->stage;
+    struct totals *t = &w->totals;
     w->states[who].account.k = k;
+    t->ended = 0;
     for (size_t i = 0; i < s->n_agents; i++)
-        ended += w->states[i].account.k;
-    s->ended = ended;
-    bool goes_on = s->begun < all;
-    s->begun += goes_on;
-    return (struct rounds){goes_on, s->begun, s->ended};
+        t->ended += w->states[i].account.k;
+    bool goes_on = t->begun < s->rounds * s->n_agents;
+    t->begun += goes_on;
+    return (struct turn){goes_on, t->ended};
 }
 
 bool try_to_answer(struct mpi *w, struct message *m)
@@ -146,8 +146,8 @@ bool try_to_answer(struct mpi *w, struct message *m)
     else {
         uint64_t k;
         memcpy(&k, m->bytes, sizeof k);
-        struct rounds r = count_rounds(w, m->from, k);
-        tell(w, m->from, MSG_ROUND, m->head.tag, &r, sizeof r);
+        struct turn t = count_rounds(w, m->from, k);
+        tell(w, m->from, MSG_ROUND, m->head.tag, &t, sizeof t);
     }
     if (done)
         message_drop(w, m);
@@ -295,7 +295,7 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
     return f;
 }
 
-static fault ask_for_round(struct mpi *w, struct rounds *out)
+static fault ask_for_round(struct mpi *w, struct turn *out)
 {
     uint64_t k = w->agent->k;
     next_question(w);
@@ -306,20 +306,17 @@ static fault ask_for_round(struct mpi *w, struct rounds *out)
     return OK;
 }
 
-bool mpi_take_round(struct link *l)
+bool mpi_take_round(struct link *l, uint64_t *ended)
 {
     struct mpi *w = mpi_of(l);
-    struct rounds r = {0};
-    if (is_leader(w)) {
-        r = count_rounds(w, 0, w->agent->k);
-        return r.goes_on;
-    }
-    fault f = ask_for_round(w, &r);
-    if (f) {
+    struct turn t = {0};
+    fault f = OK;
+    if (is_leader(w))
+        t = count_rounds(w, 0, w->agent->k);
+    else
+        f = ask_for_round(w, &t);
+    if (f)
         break_off(w, f);
-        return false;
-    }
-    w->stage->begun = r.begun;
-    w->stage->ended = r.ended;
-    return r.goes_on;
+    *ended = t.ended;
+    return t.goes_on;
 }

@@ -155,11 +155,12 @@ struct mpi {
     struct world world; /* first */
     struct link link;   /* of this rank's agent; its world is found by its place */
     struct mpi_seat seat;
-    struct stage *stage;   /* borrowed, as the next three */
+    const struct stage *stage; /* borrowed, as the next three */
     struct agent *agents;  /* of all members; the leader keeps the others' accounts there */
     struct agent *agent;   /* mine */
     struct engine *engine;
     struct watcher watcher;
+    struct totals totals; /* leader */
     size_t n;
     MPI_Comm comm, learners; /* of all; of agents that learn */
     struct near near;
@@ -362,10 +363,11 @@ bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m 
 void hear_answer(struct mpi *w, struct message *m);
 fault mpi_average(struct link *l, size_t peer, row_set rows);
 fault mpi_adopt(struct link *l, size_t peer, uint64_t *round);
-bool mpi_take_round(struct link *l);
+bool mpi_take_round(struct link *l, uint64_t *ended);
 
 /* pause.c */
 fault mpi_end_round(struct link *l);
+uint64_t rounds_of_all(const struct mpi *w); /* leader: ended by all, over their number */
 void hear_of_pause(struct mpi *w, struct message *m);
 void somebody_is_gone(struct mpi *w); /* nobody is in step any more */
 /* The leader asks how all stand, until all stand still. */

@@ -336,7 +336,12 @@ static double now_s(const struct world *world)
 static uint64_t steps(const struct world *world)
 {
     const struct mpi *w = mpi_world_in(world);
-    return w->has_begun ? w->stage->ended / w->stage->n_agents + w->is_over : w->restored;
+    return w->has_begun ? rounds_of_all(w) + w->is_over : w->restored;
+}
+
+static struct totals totals(const struct world *world)
+{
+    return mpi_world_in(world)->totals;
 }
 
 static bool is_replaying(const struct world *world)
@@ -380,6 +385,7 @@ const struct world_ops mpi_world = {
     .places = places,
     .now_s = now_s,
     .steps = steps,
+    .totals = totals,
     .is_replaying = is_replaying,
     .is_alive = is_alive,
     .counts = counts,

@@ -38,16 +38,13 @@ static fault live(struct mpi *w)
 /* A program that begins in the middle, after a restart, goes on as if it had come there. */
 static void begin(struct mpi *w)
 {
-    struct stage *s = w->stage;
-    s->ended = s->samples = 0;
-    for (size_t i = 0; is_leader(w) && i < s->n_agents; i++) {
-        s->ended += w->agents[i].k;
-        s->samples += w->agents[i].lessons * w->agents[i].feed.batch;
+    struct totals *t = &w->totals;
+    for (size_t i = 0; is_leader(w) && i < w->stage->n_agents; i++) {
+        t->ended += w->agents[i].k;
+        t->samples += w->agents[i].lessons * w->agents[i].feed.batch;
     }
-    if (!is_leader(w) && !s->asynchronous)
-        s->ended = w->agent->k * s->n_agents;
-    s->begun = s->ended;
-    w->seen = s->ended / s->n_agents;
+    t->begun = t->ended;
+    w->seen = rounds_of_all(w);
     w->began_s = clock_now_s();
     w->stood_s = 0;
 }
@@ -131,7 +128,7 @@ static fault open_parts(struct mpi *w)
     return lessons_open(w);
 }
 
-fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *agents, struct engine *engine,
+fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct agent *agents, struct engine *engine,
                struct watcher watcher, struct world **out)
 {
     struct mpi *w = calloc(1, sizeof *w);

@@ -47,7 +47,7 @@ fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_
 /* Agents are borrowed; that of this rank gets its link. The engine has this rank's row as replica 0 and one spare row;
  * and a second replica where mpi_replicas says so. */
 size_t mpi_replicas(const struct experiment *e);
-fault mpi_open(const struct mpi_seat *seat, struct stage *stage, struct agent *agents, struct engine *engine,
+fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct agent *agents, struct engine *engine,
                struct watcher watcher, struct world **out);
 
 /* For comparisons: the MPI's own all-reduce of any memory, as one call in which everyone waits. */

@@ -193,6 +193,11 @@ void hear_of_pause(struct mpi *w, struct message *m)
 
 /* ---- the leader ---- */
 
+uint64_t rounds_of_all(const struct mpi *w)
+{
+    return w->totals.ended / w->stage->n_agents;
+}
+
 static bool all_have_answered(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
@@ -205,14 +210,13 @@ static bool all_have_answered(const struct mpi *w, const void *ctx)
 /* What all have done together, from their accounts. */
 static void add_up(struct mpi *w)
 {
-    struct stage *s = w->stage;
     uint64_t ended = 0, lessons = 0;
-    for (size_t i = 0; i < s->n_agents; i++) {
+    for (size_t i = 0; i < w->stage->n_agents; i++) {
         ended += w->agents[i].k;
         lessons += w->agents[i].lessons;
     }
-    s->ended = ended;
-    s->samples = lessons * w->agents[0].feed.batch;
+    w->totals.ended = ended;
+    w->totals.samples = lessons * w->agents[0].feed.batch;
 }
 
 fault ask_all(struct mpi *w)
@@ -312,7 +316,7 @@ static fault lead_pause(struct mpi *w)
     tell_all(w, MSG_STILL, 0);
     stand_still(w, true);
     TRY(w->watcher.moment(w->watcher.ctx));
-    w->seen = w->stage->ended / w->stage->n_agents;
+    w->seen = rounds_of_all(w);
     for (size_t i = 0; i < w->n; i++)
         w->peers[i].is_paused = w->peers[i].is_held = false;
     go(w);
@@ -335,7 +339,7 @@ static bool is_last(const struct mpi *w, uint64_t round)
 /* Something is due at the end of a round since the last look. */
 static bool look_is_due(const struct mpi *w)
 {
-    uint64_t now = w->stage->ended / w->stage->n_agents;
+    uint64_t now = rounds_of_all(w);
     for (uint64_t k = w->seen + 1; w->watcher.is_due && k <= now && !is_last(w, k); k++)
         if (w->watcher.is_due(w->watcher.ctx, k))
             return true;
@@ -350,7 +354,7 @@ static bool leader_stops(struct mpi *w)
         hold_all(w);
     bool stops = stop || due || w->agent->k == w->pause_at;
     if (!stops)
-        w->seen = w->stage->ended / w->stage->n_agents;
+        w->seen = rounds_of_all(w);
     return stops;
 }
 
@@ -369,14 +373,15 @@ fault mpi_end_round(struct link *l)
 {
     struct mpi *w = mpi_of(l);
     uint64_t k = w->agent->k;
-    w->stage->ended = w->stage->asynchronous ? w->stage->ended + 1 : k * w->stage->n_agents;
+    if (is_leader(w)) /* the others of a group in step are taken to be as far until they are asked */
+        w->totals.ended = w->stage->asynchronous ? w->totals.ended + 1 : k * w->stage->n_agents;
     progress(w);
     if (w->broken)
         return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
     if (is_leader(w) && leader_stops(w))
         return lead_pause(w);
     if (is_leader(w))
-        return is_last(w, w->stage->ended / w->stage->n_agents) ? OK : pass_by(w);
+        return is_last(w, rounds_of_all(w)) ? OK : pass_by(w);
     if (w->is_held && w->pause_at != NEVER) /* nobody stops before, whatever is due */
         return k >= w->pause_at ? wait_to_be_let_go(w) : OK;
     bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);

@@ -95,7 +95,7 @@ static fault take_answer(struct mpi *w)
         end_on_copy(w);
     }
     if (is_leader(w)) /* the others' are taken to be as many until they are asked */
-        w->stage->samples += (w->stage->n_agents - 1) * w->agent->feed.batch;
+        w->totals.samples += w->stage->n_agents * w->agent->feed.batch;
     return agent_answered(w->agent, l->number, l->lesson.loss, l->lesson.hits);
 }
 
@@ -185,6 +185,21 @@ static bool mpi_has_ended(const struct link *l, size_t peer)
     return mpi_in(l)->peers[peer].has_ended;
 }
 
+/* There are no cuts: a peer that one member has lost all have lost. */
+static bool mpi_others_go_on(const struct link *l, double since_s)
+{
+    (void)l;
+    (void)since_s;
+    return false;
+}
+
+/* The leader takes the number of rounds from everybody's account. */
+static void mpi_skip_rounds(struct link *l, uint64_t n)
+{
+    (void)l;
+    (void)n;
+}
+
 static size_t mpi_row_floats(const struct link *l, enum row row)
 {
     return floats_of(mpi_in(l), row);
@@ -229,6 +244,7 @@ const struct link_ops mpi_link = {
     .adopt = mpi_adopt,
     .take_round = mpi_take_round,
     .end_round = mpi_end_round,
+    .skip_rounds = mpi_skip_rounds,
     .sum = mpi_sum,
     .gather_near = mpi_gather_near,
     .has_mail = mpi_has_mail,
@@ -237,6 +253,7 @@ const struct link_ops mpi_link = {
     .dissolved = mpi_dissolved,
     .can_reach = mpi_can_reach,
     .has_ended = mpi_has_ended,
+    .others_go_on = mpi_others_go_on,
     .takes_part = mpi_takes_part,
     .row_floats = mpi_row_floats,
     .staleness = mpi_staleness,
