@@ -14,7 +14,7 @@ methods='allreduce,{kind: allreduce, backups: 1},{kind: ps},{kind: ps, mode: ssp
 "$veche" compare experiments/03-slow-machine.yaml train.epochs=20 --out "$out/slow" --json --over "strategy=$methods" \
     --over machines.stragglers.factor=1,2,10,100 >"$out/slow.json"
 
-methods='allreduce,{kind: allreduce, algorithm: ring},{kind: ps},{kind: ps, mode: async},{kind: ps, push_every: 10, pull_every: 10},{kind: average, tau: 10},{kind: average, tau: 50},{kind: easgd, every: 10},consensus,{kind: consensus, every: 10},gossip,{kind: gossip, every: 10},adpsgd'
+methods='allreduce,{kind: allreduce, algorithm: ring},{kind: ps},{kind: ps, mode: async},{kind: downpour, push_every: 10, pull_every: 10},{kind: average, tau: 10},{kind: average, tau: 50},{kind: easgd, every: 10},consensus,{kind: consensus, every: 10},gossip,{kind: gossip, every: 10},adpsgd'
 "$veche" compare experiments/09-far-apart.yaml --out "$out/far" --json --target 85% --over "strategy=$methods" \
     >"$out/far.json"
 

@@ -10,7 +10,7 @@ import sys
 
 
 def is_asynchronous(name):
-    return "async" in name or "ssp" in name or name.startswith("adpsgd") or name in ("easgd, every 4",)
+    return "async" in name or "ssp" in name or name.startswith(("adpsgd", "downpour")) or name in ("easgd, every 4",)
 
 
 def table(rows):

@@ -4,8 +4,8 @@
 #include "strategy/strategies.h"
 
 static const struct kind *const all[] = {
-    &strategy_single, &strategy_consensus, &strategy_gossip, &strategy_adpsgd, &strategy_allreduce,
-    &strategy_ps,     &strategy_average,   &strategy_easgd,  &strategy_admm,
+    &strategy_single, &strategy_consensus, &strategy_gossip,  &strategy_adpsgd, &strategy_allreduce,
+    &strategy_ps,     &strategy_downpour,  &strategy_average, &strategy_easgd,  &strategy_admm,
 };
 
 const struct kinds strategy_kinds = {.each = all, .n = sizeof all / sizeof *all};

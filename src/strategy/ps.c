@@ -12,8 +12,7 @@
  * its server has made since the worker pulled; with `staleness_aware` the step is divided by it (Zhang et al.
  * 2016). Under ssp it is at most (m - 1) (2 s + 1).
  *
- * Downpour (Dean et al. 2012): with `push_every` p a worker sums p gradients before it pushes them; in rounds
- * in which it does not pull (`pull_every`) it takes a step of its own.
+ * `downpour` (downpour.c) is the same in async, but workers push and pull only now and then.
  *
  * A goodbye is answered when everybody has said it, or after twice the patience: in the end all hold the
  * servers' last parameters. Where a server goes on without a gradient (its worker was gone, or late) or gets
@@ -120,10 +119,10 @@ static fault work(struct agent *a, struct ps_client *c, const struct ps *s)
 }
 
 /* Whoever has lost the servers while others have not ends alone; when nobody has them any more, all end. */
-static fault ps_run(struct agent *a)
+fault ps_run(struct agent *a)
 {
     struct ps_client *c = &ps_of(a)->clients[a->index];
-    fault f = agent_helps(a) ? ps_serve(a) : work(a, c, ps_of(a)->settings);
+    fault f = agent_helps(a) ? ps_serve(a) : work(a, c, &ps_of(a)->settings);
     if (!f || !is_about_peers(f) || !(agent_helps(a) || c->others_go_on))
         return f;
     a->link->ops->note(a->link, "lost", fault_text(f));
@@ -131,7 +130,7 @@ static fault ps_run(struct agent *a)
     return OK;
 }
 
-static fault ps_rejoin(struct agent *a)
+fault ps_rejoin(struct agent *a)
 {
     struct ps_shared *s = ps_of(a);
     if (agent_helps(a))
@@ -143,9 +142,8 @@ static fault ps_rejoin(struct agent *a)
 
 /* ---- who is who ---- */
 
-static int64_t ps_helpers(const void *settings, int64_t agents)
+int64_t ps_helpers(const struct ps *s, int64_t agents)
 {
-    const struct ps *s = settings;
     return s->servers * (s->replicate_every ? 2 : 1) + (int64_t)ps_nodes((size_t)agents, (size_t)s->tree);
 }
 
@@ -173,9 +171,8 @@ static void place_helper(struct ps_shared *s, size_t n_params, size_t i)
         h->children[c].known = true;
 }
 
-static fault ps_open(const struct stage *stage, void **shared)
+fault ps_open(const struct stage *stage, struct ps settings, void **shared)
 {
-    const struct ps *settings = stage->experiment->strategy.settings;
     struct ps_shared *s = calloc(1, sizeof *s);
     if (!s)
         return OUT_OF_MEMORY;
@@ -185,11 +182,11 @@ static fault ps_open(const struct stage *stage, void **shared)
         .settings = settings,
         .n_workers = stage->n_agents,
         .n_members = n,
-        .n_servers = (size_t)settings->servers,
-        .has_standbys = settings->replicate_every > 0,
+        .n_servers = (size_t)settings.servers,
+        .has_standbys = settings.replicate_every > 0,
         .clients = calloc(n, sizeof *s->clients),
         .helpers = calloc(n_helpers, sizeof *s->helpers),
-        .shards = calloc(n * (size_t)settings->servers, sizeof *s->shards),
+        .shards = calloc(n * (size_t)settings.servers, sizeof *s->shards),
         .children = calloc(n * n_helpers, sizeof *s->children),
         .terms = calloc(n * n_helpers, sizeof *s->terms),
     };
@@ -203,7 +200,7 @@ static fault ps_open(const struct stage *stage, void **shared)
     return OK;
 }
 
-static void ps_close(void *shared)
+void ps_close(void *shared)
 {
     struct ps_shared *s = shared;
     if (!s)
@@ -216,7 +213,24 @@ static void ps_close(void *shared)
     free(s);
 }
 
-/* ---- settings ---- */
+/* ---- the strategy `ps` ---- */
+
+static struct ps settings_of(const void *settings)
+{
+    struct ps s = *(const struct ps *)settings;
+    s.push_every = s.pull_every = 1;
+    return s;
+}
+
+static fault open_ps(const struct stage *stage, void **shared)
+{
+    return ps_open(stage, settings_of(stage->experiment->strategy.settings), shared);
+}
+
+static int64_t helpers(const void *settings, int64_t agents)
+{
+    return ps_helpers(settings, agents);
+}
 
 static bool ps_is_asynchronous(const struct experiment *e)
 {
@@ -276,20 +290,6 @@ static const struct field fields[] = {
      .min = 0,
      .max = 1e6,
      .help = "sync: nodes between agents and servers sum the gradients of so many; 0: none"},
-    {.name = "push_every",
-     .kind = FIELD_INT,
-     .offset = AT(push_every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one push to the next; gradients are summed meanwhile"},
-    {.name = "pull_every",
-     .kind = FIELD_INT,
-     .offset = AT(pull_every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one pull to the next; an agent takes steps of its own meanwhile"},
     {.name = "replicate_every",
      .kind = FIELD_INT,
      .offset = AT(replicate_every),
@@ -305,7 +305,7 @@ static const struct strategy_row row = {
     .is_asynchronous = ps_is_asynchronous,
     .hears_everyone = true,
     .n_keep = 1,
-    .open = ps_open,
+    .open = open_ps,
     .close = ps_close,
     .check = ps_check,
 };
@@ -317,5 +317,5 @@ const struct kind strategy_ps = {
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct ps),
     .row = &row,
-    .helpers = ps_helpers,
+    .helpers = helpers,
 };

@@ -16,7 +16,7 @@
 
 enum ps_mode { PS_SYNC, PS_ASYNC, PS_SSP };
 
-struct ps { /* the settings */
+struct ps { /* what parameter servers do: by the settings of `ps`, or of `downpour` */
     int mode;
     int64_t staleness;
     bool staleness_aware;
@@ -104,7 +104,7 @@ struct ps_helper {
 };
 
 struct ps_shared {
-    const struct ps *settings;
+    struct ps settings;
     size_t n_workers, n_servers, first_node, n_members;
     bool has_standbys;
     struct ps_client *clients; /* owned: [n_members] */
@@ -119,6 +119,13 @@ static inline struct ps_shared *ps_of(const struct agent *a)
 {
     return a->stage->shared;
 }
+
+/* ps.c: what the strategies on parameter servers have in common. */
+fault ps_run(struct agent *a);
+fault ps_rejoin(struct agent *a);
+int64_t ps_helpers(const struct ps *s, int64_t agents);
+fault ps_open(const struct stage *stage, struct ps settings, void **shared);
+void ps_close(void *shared);
 
 /* ps_tree.c: who asks whom. */
 #define NO_NODE ((size_t)-1)

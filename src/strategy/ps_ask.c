@@ -23,7 +23,7 @@ struct errand { /* one exchange with one that answers */
 
 enum row ps_row_of(const struct ps_shared *s, size_t member)
 {
-    return member >= s->n_workers || s->settings->push_every > 1 ? ROW_KEEP0 : ROW_GRADS;
+    return member >= s->n_workers || s->settings.push_every > 1 ? ROW_KEEP0 : ROW_GRADS;
 }
 
 static double patience_s(const struct agent *a)

@@ -36,7 +36,7 @@ static inline void drop(const struct ps_helper *h, struct parcel *p)
 
 static inline const struct ps *settings_of(const struct ps_helper *h)
 {
-    return ps_of(h->agent)->settings;
+    return &ps_of(h->agent)->settings;
 }
 
 static inline size_t n_members(const struct ps_helper *h)

@@ -73,8 +73,8 @@ size_t ps_next_to_hear(const struct ps_helper *h)
 {
     const struct ps_shared *s = ps_of(h->agent);
     size_t first = ANYONE, n = 0;
-    if (!h->leads || h->listens_to_all || s->has_standbys || s->settings->tree > 1 ||
-        s->settings->pull_every % s->settings->push_every)
+    if (!h->leads || h->listens_to_all || s->has_standbys || s->settings.tree > 1 ||
+        s->settings.pull_every % s->settings.push_every)
         return ANYONE; /* who is not expected may come, too, or somebody who only pulls */
     for (size_t i = 0; i < s->n_workers; i++) {
         if (h->children[i].silent)
@@ -82,7 +82,7 @@ size_t ps_next_to_hear(const struct ps_helper *h)
         if (ps_is_awaited(h, i) && n++ == 0)
             first = i;
     }
-    return n == 1 || s->settings->mode == PS_SYNC ? first : ANYONE;
+    return n == 1 || s->settings.mode == PS_SYNC ? first : ANYONE;
 }
 
 uint64_t ps_slowest_clock(const struct ps_helper *h)

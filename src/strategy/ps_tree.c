@@ -32,7 +32,7 @@ static struct level workers(const struct ps_shared *s)
 
 static size_t fanout(const struct ps_shared *s)
 {
-    return (size_t)s->settings->tree;
+    return (size_t)s->settings.tree;
 }
 
 /* Whether nodes stand above this level. */

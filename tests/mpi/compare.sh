@@ -38,7 +38,7 @@ every_method() {
         succeeds "$method: here" here strategy=$method agents=$agents "${words[@]}"
         holds "$kind: $method: the same bits" test "$(json params_sha256 <<<"$out")" = "$(sha_of $method <object)"
     done
-    for method in adpsgd easgd admm; do
+    for method in adpsgd downpour easgd admm; do
         holds "$kind: $method has a run" test -s "all-$kind/$method/summary.json"
     done
     holds "$kind: the page is there" grep -q 'allreduce: [0-9.]* %' "all-$kind/report.html"

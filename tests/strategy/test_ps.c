@@ -368,104 +368,6 @@ static void with_a_bound_of_zero_ssp_goes_in_step_as_sync_does(void **state)
         }
 }
 
-/* ---- Downpour ---- */
-
-/* One worker that sums its gradients and steps along itself: the sum of p plain steps is a step by the sum.
- */
-static void one_agent_that_pushes_seldom_learns_as_single_does(void **state)
-{
-    (void)state;
-    static const char *const modes[] = {"sync", "async", "ssp"};
-    for (int push = 1; push <= 4; push++)
-        for (int m = 0; m < 3; m++) {
-            struct cast single, other;
-            open_text(&single, text_of(PLAIN("mlp:8-5", "2", "{kind: sgd, lr: 0.1}")), 23);
-            open_text(&other,
-                      text_of(PLAIN("mlp:8-5", "2", "{kind: sgd, lr: 0.1}") //
-                              "strategy: {kind: ps, mode: %s, push_every: %d, pull_every: %d, servers: 2}\n",
-                              modes[m], push, push),
-                      23);
-            cast_play(&single);
-            cast_play(&other);
-            must_be_close(&single, 0, &other, 0, 1e-5);
-            must_all_hold_the_servers_parameters(&other); /* with the rest that was pushed at the end */
-            assert_int_equal(other.run->agents[0].staleness.n, (23 + push - 1) / push);
-            cast_close(&single);
-            cast_close(&other);
-        }
-}
-
-/* By hand: everybody learns on parameters of its own for p rounds; the servers step by the mean of the sums.
- */
-static void many_agents_that_push_seldom_step_by_the_mean_of_their_sums(void **state)
-{
-    (void)state;
-    enum { P = 3, M = 3, PUSHES = 4 };
-    struct cast g, hand;
-    open_text(&g,
-              text_of(PLAIN("mlp:8-5", "2", "{kind: sgd, lr: 0.1}") //
-                      "strategy: {kind: ps, push_every: %d, pull_every: %d}\nagents: %d\n",
-                      P, P, M),
-              P * PUSHES);
-    open_text(&hand, text_of(PLAIN("mlp:8-5", "2", "{kind: sgd, lr: 0.1}")), 1);
-    cast_play(&g);
-    struct engine *e = hand.run->engine;
-    size_t n = hand.size;
-    float *centre = parameters_of(&hand, 0), *row = malloc(n * sizeof *row), *grad = malloc(n * sizeof *grad);
-    double *sum = malloc(n * sizeof *sum);
-    assert_true(row && grad && sum);
-    for (uint64_t push = 0; push < PUSHES; push++) {
-        memset(sum, 0, n * sizeof *sum);
-        for (size_t i = 0; i < M; i++) {
-            memcpy(row, centre, n * sizeof *row);
-            for (uint64_t k = push * P; k < (push + 1) * P; k++) {
-                struct pick picks[BATCH];
-                struct lesson lesson = {.picks = picks};
-                feed_batch(&g.run->agents[i].feed, k, picks);
-                cast_write(&hand, 0, row);
-                must(e->ops->learn(e, &lesson, 1));
-                must(e->ops->read(e, ROW_GRADS, 0, grad));
-                for (size_t j = 0; j < n; j++) {
-                    row[j] -= 0.1f * grad[j];
-                    sum[j] += grad[j];
-                }
-            }
-        }
-        for (size_t j = 0; j < n; j++)
-            centre[j] -= (float)(0.1 * sum[j] / M);
-    }
-    cast_write(&hand, 0, centre);
-    for (size_t i = 0; i < M; i++)
-        must_be_close(&g, i, &hand, 0, 2e-5);
-    free(centre);
-    free(row);
-    free(grad);
-    free(sum);
-    cast_close(&g);
-    cast_close(&hand);
-}
-
-static void pushes_and_pulls_are_counted_as_they_are_asked_for(void **state)
-{
-    (void)state;
-    for (int slow = 0; slow < 2; slow++) {
-        struct cast g;
-        open_text(&g,
-                  text_of(TINY("{kind: ps, push_every: 2, pull_every: 3}") "agents: 4\n%s",
-                          slow ? "machines: {speed: [1, 1, 0.2, 1]}\n" : ""),
-                  12);
-        cast_play(&g);
-        struct link_counts c = cast_counts(&g);
-        for (size_t i = 0; i < 4; i++)
-            assert_int_equal(g.run->agents[i].lessons, 12);
-        /* of 12 rounds 6 push, 4 pull, 2 do both; and the last parameters are those of the last pull */
-        assert_int_equal(c.messages, 4 * ((6 + 4) + 2 * (6 + 4 - 2) + 2));
-        assert_int_equal(c.bytes,
-                         4 * ((6 + 4) * g.size * sizeof(float) + (2 * 8 + 2) * sizeof(struct letter)));
-        cast_close(&g);
-    }
-}
-
 /* ---- settings ---- */
 
 static void settings_that_do_not_go_together_are_refused(void **state)
@@ -482,6 +384,8 @@ static void settings_that_do_not_go_together_are_refused(void **state)
         {"{kind: ps, tree: 2, mode: async}", "strategy.tree: nodes sum the gradients of a round"},
         {"{kind: ps, servers: 0}", "servers"},
         {"{kind: ps, mode: bulk}", "mode"},
+        {"{kind: ps, push_every: 4, pull_every: 4}", "unknown key 'push_every' in strategy of kind ps"},
+        {"{kind: downpour, mode: sync}", "unknown key 'mode' in strategy of kind downpour"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cast g;
@@ -503,9 +407,6 @@ int main(void)
         cmocka_unit_test(agents_that_need_not_wait_do_not),
         cmocka_unit_test(without_a_bound_ssp_is_async),
         cmocka_unit_test(with_a_bound_of_zero_ssp_goes_in_step_as_sync_does),
-        cmocka_unit_test(one_agent_that_pushes_seldom_learns_as_single_does),
-        cmocka_unit_test(many_agents_that_push_seldom_step_by_the_mean_of_their_sums),
-        cmocka_unit_test(pushes_and_pulls_are_counted_as_they_are_asked_for),
         cmocka_unit_test(settings_that_do_not_go_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

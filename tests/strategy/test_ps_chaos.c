@@ -28,10 +28,10 @@ static const struct {
     {"{kind: ps, servers: 2, replicate_every: 3}", 4},
     {"{kind: ps, tree: 2}", 1},
     {"{kind: ps, tree: 3, servers: 2, replicate_every: 2}", 4},
-    {"{kind: ps, push_every: 2, pull_every: 3}", 1},
+    {"{kind: downpour, push_every: 2, pull_every: 3}", 1},
     {"{kind: ps, mode: async}", 1},
     {"{kind: ps, mode: async, servers: 3, staleness_aware: true}", 3},
-    {"{kind: ps, mode: async, replicate_every: 2, push_every: 2, pull_every: 2}", 2},
+    {"{kind: downpour, replicate_every: 2, push_every: 2, pull_every: 2}", 2},
     {"{kind: ps, mode: ssp, staleness: 1}", 1},
     {"{kind: ps, mode: ssp, staleness: 0, servers: 2, replicate_every: 1}", 4},
 };

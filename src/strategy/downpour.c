@@ -1,0 +1,89 @@
+/* downpour.c - Downpour SGD (Dean et al. 2012): asynchronous servers that hear of their workers now and then.
+ *
+ *   a worker, round k = 1, 2, ...:   g = gradient at theta^i;  s = s + g
+ *     every `push_every` rounds:     the servers step by s as it comes: theta = theta - alpha s;  s = 0
+ *     every `pull_every` rounds:     theta^i = theta
+ *     in all others:                 theta^i = theta^i - alpha g
+ *
+ * Nobody waits for anybody but the servers. theta - alpha g is whatever step the optimiser makes of g, on the
+ * servers and in a worker's own steps (the paper's rule is `adagrad`). Both cadences 1 are `ps` in async.
+ * What is left of s in the end is pushed, so no gradient is lost. Everything else is as ps.c has it.
+ */
+#include "strategy/ps.h"
+#include "strategy/strategies.h"
+
+struct downpour {
+    int64_t push_every, pull_every, servers, replicate_every;
+};
+
+static struct ps as_ps(const struct downpour *d)
+{
+    return (struct ps){.mode = PS_ASYNC,
+                       .servers = d->servers,
+                       .push_every = d->push_every,
+                       .pull_every = d->pull_every,
+                       .replicate_every = d->replicate_every};
+}
+
+static int64_t helpers(const void *settings, int64_t agents)
+{
+    struct ps s = as_ps(settings);
+    return ps_helpers(&s, agents);
+}
+
+static fault downpour_open(const struct stage *stage, void **shared)
+{
+    return ps_open(stage, as_ps(stage->experiment->strategy.settings), shared);
+}
+
+#define AT(member) offsetof(struct downpour, member)
+static const struct field fields[] = {
+    {.name = "push_every",
+     .kind = FIELD_INT,
+     .offset = AT(push_every),
+     .fallback = "5",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one push to the next; gradients are summed meanwhile"},
+    {.name = "pull_every",
+     .kind = FIELD_INT,
+     .offset = AT(pull_every),
+     .fallback = "5",
+     .min = 1,
+     .max = 1e9,
+     .help = "rounds from one pull to the next; an agent takes steps of its own meanwhile"},
+    {.name = "servers",
+     .kind = FIELD_INT,
+     .offset = AT(servers),
+     .fallback = "1",
+     .min = 1,
+     .max = 1e4,
+     .help = "servers, each for its part of the parameters"},
+    {.name = "replicate_every",
+     .kind = FIELD_INT,
+     .offset = AT(replicate_every),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e9,
+     .help = "updates from one copy for a server's standby to the next; 0: no standbys"},
+};
+
+static const struct strategy_row row = {
+    .run = ps_run,
+    .rejoin = ps_rejoin,
+    .asynchronous = true,
+    .hears_everyone = true,
+    .n_keep = 1,
+    .open = downpour_open,
+    .close = ps_close,
+};
+
+const struct kind strategy_downpour = {
+    .name = "downpour",
+    .help = "asynchronous servers: agents push sums of gradients and pull parameters now and then",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .size = sizeof(struct downpour),
+    .row = &row,
+    .helpers = helpers,
+};
