@@ -401,7 +401,9 @@ static void strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_l
         json_t *s = summary_in("mpi", &at_will[i].line, agents, EPOCHS_AT_WILL);
         if (s)
             judge(&at_will[i], agents, s);
-        json_t *here = s && agents == 1 ? summary_in("local", &at_will[i].line, 1, EPOCHS_AT_WILL) : NULL;
+        bool is_in_both = !strstr(at_will[i].line.strategy, "native");
+        json_t *here =
+            s && agents == 1 && is_in_both ? summary_in("local", &at_will[i].line, 1, EPOCHS_AT_WILL) : NULL;
         if (here) /* who is alone is in step */
             compare(at_will[i].line.strategy, here, s, false);
         json_decref(here);
