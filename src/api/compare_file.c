@@ -8,6 +8,7 @@
 #include "api/compare.h"
 #include "record/comparison.h"
 #include "record/file.h"
+#include "record/seal.h"
 
 static bool exists(const char *folder, const char *name, const char *file)
 {
@@ -71,10 +72,15 @@ fault plan_read(const char *folder, struct plan *out)
     struct plan p = {.target = NAN};
     TRY(path_join(folder, COMPARE_FILE, sizeof path, path));
     TRY(file_read(path, &text, &n));
+    const char *wrong = NULL;
+    fault f = seal_check(&seal_of_object, text, n, &wrong);
     json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     free(text);
-    fault f = object ? take_plan(object, path, &p)
-                     : FAIL(FAULT_DATA, "%s: is not the file of a comparison: %s", path, error.text);
+    if (!f && wrong)
+        f = FAIL(FAULT_FILE, "%s: %s", path, wrong);
+    if (!f)
+        f = object ? take_plan(object, path, &p)
+                   : FAIL(FAULT_DATA, "%s: is not the file of a comparison: %s", path, error.text);
     json_decref(object);
     if (f)
         plan_release(&p);
@@ -244,6 +250,11 @@ fault plan_text(const struct plan *p, const char *folder, bool whole, char **out
     json_decref(object);
     if (!text)
         return OUT_OF_MEMORY;
-    *out = text;
-    return OK;
+    if (!whole) {
+        *out = text;
+        return OK;
+    }
+    fault f = seal_text(&seal_of_object, text, out);
+    free(text);
+    return f;
 }

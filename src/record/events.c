@@ -1,7 +1,8 @@
 /* events.c - events.jsonl: one JSON object a line, appended and handed to the system at once.
  *
- * Invariant: the file is a sequence of whole lines. A line that could not be written whole is cut off again,
- * at once when the disk is full, at the next opening after a crash.
+ * Invariant: the file is a sequence of whole lines, each with a digest of itself (seal.h). A line that could
+ * not be written whole is cut off again, at once when the disk is full, at the next opening after a crash. A
+ * line that has changed since is found at the next opening.
  */
 #include "record/inside.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "record/file.h"
+#include "record/seal.h"
 
 static const char EVENTS[] = "events.jsonl";
 
@@ -42,11 +44,43 @@ json_t *json_disagreement(const struct disagreement *d)
                      json_number(d->linf), "variation", json_number(d->variation));
 }
 
-/* The length of the whole lines at the head of the text. */
-static size_t whole_lines(const char *text, size_t n)
+static fault damaged(const char *path, size_t line, const char *wrong)
 {
-    const char *last = memrchr(text, '\n', n);
-    return last ? (size_t)(last - text) + 1 : 0;
+    return FAIL(FAULT_FILE, "%s:%zu: %s (the file can be used without this line)", path, line, wrong);
+}
+
+/* What is left after the last whole line was cut short by a crash. Where it is as long as a line and has the
+ * digest of one, it is its end that has changed. */
+static fault check_rest(const char *rest, size_t n, const char *path, size_t line)
+{
+    const char *wrong;
+    char *mended = malloc(n);
+    if (!mended)
+        return OUT_OF_MEMORY;
+    memcpy(mended, rest, n);
+    mended[n - 1] = '\n';
+    fault f = seal_check(&seal_of_line, mended, n, &wrong);
+    free(mended);
+    if (!f && !wrong)
+        f = damaged(path, line, "is damaged: it does not end in a new line");
+    return f;
+}
+
+fault events_check(const char *text, size_t n, const char *path, size_t *whole)
+{
+    size_t at = 0, line = 1;
+    for (const char *end; (end = memchr(text + at, '\n', n - at)); line++) {
+        const char *wrong;
+        size_t length = (size_t)(end - text) + 1 - at;
+        TRY(seal_check(&seal_of_line, text + at, length, &wrong));
+        if (wrong)
+            return damaged(path, line, wrong);
+        at += length;
+    }
+    if (at < n)
+        TRY(check_rest(text + at, n - at, path, line));
+    *whole = at;
+    return OK;
 }
 
 fault events_open(struct run_folder *r)
@@ -60,9 +94,11 @@ fault events_open(struct run_folder *r)
     if (r->events >= 0)
         close(r->events);
     r->events = events;
+    size_t whole;
     TRY(file_read(path, &text, &n));
-    size_t whole = whole_lines(text, n);
+    fault f = events_check(text, n, path, &whole);
     free(text);
+    TRY(f);
     if (whole < n && ftruncate(events, (off_t)whole) != 0)
         return FAIL(FAULT_FILE, "%s: cannot be written: %s", path, strerror(errno));
     return OK;
@@ -70,14 +106,15 @@ fault events_open(struct run_folder *r)
 
 static fault append(struct run_folder *r, json_t *event)
 {
-    char *line = json_dumps(event, JSON_COMPACT | JSON_DIGITS);
+    char *object = json_dumps(event, JSON_COMPACT | JSON_DIGITS), *line = NULL;
     json_decref(event);
-    if (!line)
+    if (!object)
         return OUT_OF_MEMORY;
-    size_t n = strlen(line);
-    line[n] = '\n'; /* in place of the final zero: line and end go out together */
+    fault f = seal_text(&seal_of_line, object, &line);
+    free(object);
+    TRY(f);
     off_t before = lseek(r->events, 0, SEEK_END);
-    bool done = write_all(r->events, line, n + 1);
+    bool done = write_all(r->events, line, strlen(line)); /* line and end go out together */
     int error = errno;
     free(line);
     if (done)
@@ -118,8 +155,8 @@ fault run_record_evaluation(struct run_folder *r, const struct evaluation *e)
         json_number(e->real_s), "virtual_s", json_number(e->virtual_s), "samples", (json_int_t)e->samples,
         "agents", agents, "averaged_loss", json_number(e->averaged_loss), "averaged_accuracy",
         json_number(e->averaged_accuracy), "disagreement", json_disagreement(&e->disagreement), "bytes",
-        (json_int_t)bytes, "messages", (json_int_t)messages, "waiting_s", json_number(waiting_s),
-        "waiting", json_waiting(&e->waiting, false));
+        (json_int_t)bytes, "messages", (json_int_t)messages, "waiting_s", json_number(waiting_s), "waiting",
+        json_waiting(&e->waiting, false));
     return append(r, event);
 }
 
@@ -140,7 +177,7 @@ fault run_record_fault(struct run_folder *r, uint64_t step, double real_s, const
                             json_number(real_s), "kind", json_text(kind), "sentence", json_text(sentence)));
 }
 
-/* Whether a line is an event of `step` or before; what is no event at all is of no step. */
+/* Whether a line is an event of `step` or before. */
 static bool belongs(const char *line, size_t n, uint64_t step)
 {
     json_t *event = json_loadb(line, n, 0, NULL);

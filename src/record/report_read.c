@@ -3,6 +3,7 @@
  * Which key goes where is said once, in lists of members. A number that is null was not finite when it was
  * written and is NaN; one that is missing is NaN as well, or zero for a count. Events of other kinds than
  * those known here are passed over, and so is a last line without an end, which somebody is writing just now.
+ * Nothing is believed whose digest is not right (seal.h).
  */
 #include "record/report.h"
 
@@ -18,6 +19,7 @@
 #include "experiment/tree.h"
 #include "record/file.h"
 #include "record/inside.h"
+#include "record/seal.h"
 
 struct reader {
     struct arena *arena; /* borrowed */
@@ -30,6 +32,13 @@ static fault fail_here(const struct reader *r, const char *what, const char *mor
     if (r->line)
         return FAIL(FAULT_DATA, "%s:%zu: %s%s", r->path, r->line, what, more);
     return FAIL(FAULT_DATA, "%s: %s%s", r->path, what, more);
+}
+
+static fault check_seal(const struct seal *form, const char *text, size_t n, const char *path)
+{
+    const char *wrong;
+    TRY(seal_check(form, text, n, &wrong));
+    return wrong ? FAIL(FAULT_FILE, "%s: %s", path, wrong) : OK;
 }
 
 /* ---- members ---- */
@@ -271,7 +280,10 @@ static fault read_events(struct arena *arena, struct report_run *run)
         return FAIL(FAULT_DATA, "%s: is an empty run: it has no events.jsonl", run->path);
     TRY(file_read(path, &text, &n));
     struct reader r = {.arena = arena, .path = path};
-    fault f = read_lines(&r, text, n, run);
+    size_t whole;
+    fault f = events_check(text, n, path, &whole);
+    if (!f)
+        f = read_lines(&r, text, whole, run);
     free(text);
     TRY(f);
     if (run->n_points == 0)
@@ -342,7 +354,9 @@ static fault read_experiment(struct arena *arena, struct report_run *run)
                     strerror(errno));
     TRY(file_read(path, &text, &n));
     run->experiment = arena_text(arena, text);
-    fault f = run->experiment ? tree_read(text, n, arena_text(arena, path), arena, &root) : OUT_OF_MEMORY;
+    fault f = check_seal(&seal_of_yaml, text, n, path);
+    if (!f)
+        f = run->experiment ? tree_read(text, n, arena_text(arena, path), arena, &root) : OUT_OF_MEMORY;
     free(text);
     TRY(f);
     describe(root, arena, run);
@@ -416,11 +430,13 @@ static fault read_summary(struct arena *arena, struct report_run *run)
     if (access(path, F_OK) != 0)
         return OK;
     TRY(file_read(path, &text, &n));
-    json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    fault f = check_seal(&seal_of_object, text, n, path);
+    json_t *object = f ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     free(text);
+    TRY(f);
     struct reader r = {.arena = arena, .path = path};
-    fault f = object ? take_summary(&r, object, run)
-                     : fail_here(&r, "is no summary: ", text_shown(error.text).text);
+    f = object ? take_summary(&r, object, run)
+               : fail_here(&r, "is no summary: ", text_shown(error.text).text);
     json_decref(object);
     return f;
 }

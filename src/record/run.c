@@ -6,18 +6,24 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "record/inside.h"
 #include "record/file.h"
+#include "record/seal.h"
 
 fault run_create(const char *parent, const char *name, const char *experiment_yaml, int64_t keep,
                  struct run_folder *out)
 {
     struct run_folder r = {.lock = -1, .events = -1, .keep = keep};
-    TRY(folder_create(parent, name, false, "experiment.yaml", experiment_yaml, r.path, &r.lock));
-    fault f = events_open(&r);
+    char *sealed;
+    TRY(seal_text(&seal_of_yaml, experiment_yaml, &sealed));
+    fault f = folder_create(parent, name, false, "experiment.yaml", sealed, r.path, &r.lock);
+    free(sealed);
+    TRY(f);
+    f = events_open(&r);
     if (f) {
         run_close(&r);
         fault_drop(folder_discard(r.path));

@@ -6,6 +6,9 @@
  *   model.safetensors          at the end: the network alone, PyTorch's names
  *   summary.json               at the end
  *   lock                       held (flock) while a process works in the folder
+ *
+ * The first two and the summary carry digests of themselves (seal.h), checkpoints and models a hash (tensors.h): whatever
+ * reads them finds what has changed.
  */
 #ifndef VECHE_RECORD_RUN_H
 #define VECHE_RECORD_RUN_H

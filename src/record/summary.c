@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "record/inside.h"
 #include "record/file.h"
+#include "record/seal.h"
 
 /* Over the doubles that stand `stride` bytes apart; with `counts`, bools as far apart, only those that count.
  */
@@ -95,12 +96,14 @@ fault summary_json(const struct summary *s, char **out)
 
 fault run_write_summary(struct run_folder *r, const struct summary *s)
 {
-    char path[FILE_PATH], *text = NULL;
+    char path[FILE_PATH], *text = NULL, *sealed = NULL;
     TRY(path_join(r->path, "summary.json", sizeof path, path));
     TRY(dump(s, JSON_INDENT(2), &text));
-    struct piece pieces[] = {{text, strlen(text)}, {"\n", 1}};
-    fault f = file_replace(path, pieces, 2);
+    fault f = seal_text(&seal_of_object, text, &sealed);
     free(text);
+    TRY(f);
+    f = file_replace(path, &(struct piece){sealed, strlen(sealed)}, 1);
+    free(sealed);
     return f;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # One experiment by several methods: the table against the runs' own summaries, interrupted and gone on with.
 source "$(dirname "$0")/../support/check.sh" "$1"
+tests=$(cd "$(dirname "$0")" && pwd)
 cd "$work"
 
 cat >exp.yaml <<'Y'
@@ -183,9 +184,16 @@ faults 'a missing file' 'nowhere.yaml' "$veche" compare nowhere.yaml
 faults 'a folder that is no comparison' 'is there already' "$veche" compare exp.yaml --out runs
 : >file
 faults 'a folder that cannot be made' '^veche: file' "$veche" compare exp.yaml --out file/x
-mkdir empty && echo '{' >empty/compare.json
+cp -r runs/twins-compare edited && sed -i 's/lr: 0\.[0-9]*/lr: 0.7/' edited/compare.json
+faults 'an edited compare.json' 'edited/compare.json: is damaged: its digest is not that of its bytes' "$veche" resume edited
+rm -r edited
+plan() { # TEXT: as the only file of a comparison, with the digest it needs
+    printf '%s\n}' "$1" >empty/compare.json
+    python3 "$tests/../record/make_runs.py" --seal empty/compare.json
+}
+mkdir empty && plan '{"name": '
 faults 'a broken compare.json' 'empty/compare.json: is not the file of a comparison' "$veche" resume empty
-echo '{"name": "x", "methods": [{"method": "a", "run": "../a", "experiment": ""}]}' >empty/compare.json
+plan '{"name": "x", "methods": [{"method": "a", "run": "../a", "experiment": ""}]'
 faults 'a run outside of its comparison' 'method 1 lacks something' "$veche" resume empty
 VECHE_DATA=$work/empty faults 'missing data' 'veche data get cifar-100' "$veche" compare exp.yaml data.set=cifar-100 model=resnet20
 holds 'bad input leaves nothing behind' diff before <(ls runs)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """make_runs.py FOLDER - run folders as `veche run` would leave them, for looking at reports and for testing them.
+make_runs.py --seal FILE - new digests for a file of a run that was changed on purpose.
 
   single      one agent, the rival
   cycle4      four agents, consensus
@@ -11,6 +12,7 @@
 
 The numbers are drawn from a fixed seed: every call makes the same files.
 """
+import hashlib
 import json
 import math
 import os
@@ -32,6 +34,38 @@ train:
 """
 
 
+def seal(text, end, before, after):
+    """As record/seal.h says: a digest of all that stands before it."""
+    text = text[:len(text) - len(end)] + before
+    return text + hashlib.sha256(text.encode()).hexdigest()[:16] + after
+
+
+def sealed_line(event):
+    return seal(json.dumps(event), "}", ',"digest":"', '"}\n')
+
+
+def sealed_object(text):
+    return seal(text, "\n}", ',\n  "digest": "', '"\n}\n')
+
+
+def sealed_yaml(text):
+    return seal(text, "", "# digest: ", "\n")
+
+
+def seal_again(path):
+    """Puts new digests into a file that was changed on purpose."""
+    text = open(path).read()
+    if path.endswith(".yaml"):
+        text = sealed_yaml("".join(line for line in text.splitlines(True) if not line.startswith("# digest: ")))
+    elif path.endswith(".json"):
+        text = sealed_object(text.split(',\n  "digest"')[0].removesuffix("\n}") + "\n}")
+    else:
+        lines = [line.split(',"digest":')[0] for line in text.splitlines()]
+        text = "".join(seal(line.removesuffix("}") + "}", "}", ',"digest":"', '"}\n') for line in lines)
+    with open(path, "w") as f:
+        f.write(text)
+
+
 def write_run(folder, name, agents=4, batch=25, epochs=10, set="fashion-mnist", topology="cycle:4",
               strategy="{kind: consensus, every: 1}", top=92.0, spread=0.1, mb_a_round=6.0, slow=1.0, notes=(),
               finished=True, stale=0.0, seed=1, evaluations=None):
@@ -39,8 +73,8 @@ def write_run(folder, name, agents=4, batch=25, epochs=10, set="fashion-mnist", 
     path = os.path.join(folder, name)
     os.makedirs(path, exist_ok=True)
     with open(os.path.join(path, "experiment.yaml"), "w") as f:
-        f.write(EXPERIMENT.format(name=name, set=set, batch=batch, agents=agents, epochs=epochs, strategy=strategy,
-                                  topology=f"topology:\n  graph: {topology}\n" if topology else ""))
+        f.write(sealed_yaml(EXPERIMENT.format(name=name, set=set, batch=batch, agents=agents, epochs=epochs, strategy=strategy,
+                                              topology=f"topology:\n  graph: {topology}\n" if topology else "")))
     lean = [rng.gauss(0, spread) for _ in range(agents)]
     lines, last = [], None
     n = evaluations or epochs
@@ -77,7 +111,7 @@ def write_run(folder, name, agents=4, batch=25, epochs=10, set="fashion-mnist", 
         lines.insert(at, dict(note, event="note", step=lines[max(at - 1, 0)]["step"], real_s=note["virtual_s"]))
     with open(os.path.join(path, "events.jsonl"), "w") as f:
         for line in lines:
-            f.write(json.dumps(line) + "\n")
+            f.write(sealed_line(line))
         if not finished:
             f.write('{"event":"evalu')
     if finished:
@@ -104,7 +138,7 @@ def write_summary(path, name, strategy, last, notes):
         "staleness_max": max(s["staleness_max"] for s in scores), "disagreement": last["disagreement"],
         "params_sha256": "0" * 64}
     with open(os.path.join(path, "summary.json"), "w") as f:
-        json.dump(summary, f, indent=2)
+        f.write(sealed_object(json.dumps(summary, indent=2)))
 
 
 def trouble(agents, seed):
@@ -124,6 +158,8 @@ def trouble(agents, seed):
 def break_numbers(path):
     lines = open(os.path.join(path, "events.jsonl")).read().splitlines()
     events = [json.loads(line) for line in lines]
+    for event in events:
+        del event["digest"]
     events[3]["agents"][1]["loss"] = None
     events[4]["agents"][2]["loss"] = 1e300
     events[5]["agents"][0]["accuracy"] = None
@@ -133,10 +169,12 @@ def break_numbers(path):
     events[9]["disagreement"]["variation"] = 1e308
     with open(os.path.join(path, "events.jsonl"), "w") as f:
         for event in events:
-            f.write(json.dumps(event) + "\n")
+            f.write(sealed_line(event))
 
 
 def main():
+    if sys.argv[1] == "--seal":
+        return seal_again(sys.argv[2])
     folder = sys.argv[1]
     write_run(folder, "single", agents=1, batch=100, topology=None, strategy="single", top=91.9, slow=3.8, seed=2)
     write_run(folder, "cycle4", seed=3, slow=1.4)

@@ -78,29 +78,45 @@ says 'zero: is an empty run' zero
 damage() { # NAME: a copy of a run to be damaged
     rm -rf "$1" && cp -r runs/cycle4 "$1"
 }
+seal() { # FILE: new digests, so that what else is wrong with it comes to light
+    python3 "$tests/make_runs.py" --seal "$1"
+}
 damage line && sed -i '3s/.*/{"event":"evaluation",/' line/events.jsonl
+says 'line/events.jsonl:3: is damaged: it does not end in a digest' line
+seal line/events.jsonl
 says 'line/events.jsonl:3: is no event' line
 damage blank && sed -i '2s/.*//' blank/events.jsonl
-says 'blank/events.jsonl:2: is no event' blank
+says 'blank/events.jsonl:2: is damaged' blank
 damage array && sed -i '4s/.*/[1]/' array/events.jsonl
-says 'array/events.jsonl:4: is no event' array
+says 'array/events.jsonl:4: is damaged' array
 damage word && sed -i '5s/"epoch": [0-9.]*/"epoch": "five"/' word/events.jsonl
+seal word/events.jsonl
 says 'word/events.jsonl:5: epoch is not a number' word
 damage minus && sed -i '5s/"messages": [0-9.]*/"messages": -5/' minus/events.jsonl
+seal minus/events.jsonl
 says 'minus/events.jsonl:5: messages is not a count' minus
 damage agents && sed -i '6s/"agents": .*\], /"agents": [{}], /' agents/events.jsonl
+seal agents/events.jsonl
 says 'agents/events.jsonl:6:' agents
 damage none && sed -i '6s/"agents": .*\], /"agents": [], /' none/events.jsonl
+seal none/events.jsonl
 says 'none/events.jsonl:6: an evaluation without agents' none
+damage digit && sed -i '0,/"rounds": /s/"rounds": ./"rounds": 9/' digit/summary.json
+says 'digit/summary.json: is damaged: its digest is not that of its bytes' digit
 damage summary && echo '{"name"' >summary/summary.json
+seal summary/summary.json
 says 'summary/summary.json: is no summary' summary
-damage spread && echo '{"accuracy": 5}' >spread/summary.json
+damage spread && printf '{"accuracy": 5\n}' >spread/summary.json
+seal spread/summary.json
 says 'spread/summary.json:' spread
 damage yaml && printf 'name: [1\n' >yaml/experiment.yaml
-says 'yaml/experiment.yaml:' yaml
+says 'yaml/experiment.yaml: is damaged' yaml
+seal yaml/experiment.yaml
+says 'this is not YAML' yaml
 
 # A kind of event that is not known yet does no harm.
 damage later && sed -i '2i {"event":"eclipse","step":1}' later/events.jsonl
+seal later/events.jsonl
 check later
 
 # Wrong usage is exit 2; a page that cannot be written is a fault.

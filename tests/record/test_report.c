@@ -2,6 +2,7 @@
  * agents. */
 #include "record/report.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 
@@ -329,6 +330,47 @@ static void the_object_is_one_line_of_json(void **state)
     report_release(&r);
 }
 
+/* Every byte of a file in turn becomes another: the report must name the file and, of the events, the line. What is
+ * said must be heard on resume as well. */
+static void flip_each_byte(const char *folder, const char *name, bool by_line)
+{
+    size_t n, line = 1;
+    const char *path = in(folder, name);
+    char *text = slurp(path, &n), words[64];
+    static const char by[] = {1, 0x20, 0x40, (char)0x80};
+    int file = open(path, O_WRONLY);
+    for (size_t i = 0; i < n; i++) {
+        char other = (char)(text[i] ^ by[i % sizeof by]);
+        assert_int_equal(pwrite(file, &other, 1, (off_t)i), 1);
+        struct report r;
+        struct run_folder opened;
+        snprintf(words, sizeof words, by_line ? "run/%s:%zu: is damaged" : "run/%s: is damaged", name, line);
+        assert_fault(report_read(&folder, 1, &r), FAULT_FILE, words);
+        if (by_line)
+            assert_fault(run_open(folder, 1, &opened), FAULT_FILE, words);
+        assert_int_equal(pwrite(file, &text[i], 1, (off_t)i), 1);
+        line += text[i] == '\n';
+    }
+    close(file);
+    free(text);
+}
+
+static void no_byte_of_the_records_can_change_unseen(void **state)
+{
+    struct report r;
+    struct run_folder opened;
+    make_run(*state, "run", SINGLE_8, 1, true);
+    const char *path = strdup(in(*state, "run"));
+    flip_each_byte(path, "events.jsonl", true);
+    flip_each_byte(path, "summary.json", false);
+    flip_each_byte(path, "experiment.yaml", false);
+    assert_ok(run_open(path, 1, &opened)); /* and with all of them as they were */
+    run_close(&opened);
+    assert_ok(report_read(&path, 1, &r));
+    report_release(&r);
+    free((char *)path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +384,7 @@ int main(void)
         SCRATCH(one_agent_has_nothing_to_disagree_about_and_sends_nothing),
         SCRATCH(the_library_gives_every_format_and_refuses_others),
         SCRATCH(the_object_is_one_line_of_json),
+        SCRATCH(no_byte_of_the_records_can_change_unseen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,20 +106,26 @@ static uint64_t number_in(const char *json, const char *key)
     return strtoull(at + strlen(key), NULL, 10);
 }
 
-/* events.jsonl without the seconds that passed in this room. */
+static void leave_out(char *text, const char *key)
+{
+    for (char *at = text; (at = strstr(at, key));) {
+        char *end = at + strcspn(at, ",}");
+        memmove(at, end, strlen(end) + 1);
+    }
+}
+
+/* events.jsonl without the seconds that passed in this room, and the digests of lines that tell of them. */
 static char *records_of(const char *folder)
 {
-    char *path = text_of("%s/events.jsonl", folder), *text = calloc(1, 1 << 22), *at = text;
+    char *path = text_of("%s/events.jsonl", folder), *text = calloc(1, 1 << 22);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     size_t n = fread(text, 1, (1 << 22) - 1, file);
     assert_true(n > 0 && n < (1 << 22) - 1);
     fclose(file);
     free(path);
-    while ((at = strstr(at, "\"real_s\":"))) {
-        char *end = at + strcspn(at, ",}");
-        memmove(at, end, strlen(end) + 1);
-    }
+    leave_out(text, "\"real_s\":");
+    leave_out(text, "\"digest\":");
     return text;
 }
 
