@@ -9,20 +9,13 @@
  * sent at once, cards would stand idle while others queue. There is nothing to cut into pieces: cards are
  * busy from the first step on.
  */
-#include <stdlib.h>
-
 #include "collective/steps.h"
 
 static fault add_up(struct group *g, struct part p)
 {
-    struct term *terms = malloc(g->n * sizeof *terms);
-    if (!terms)
-        return OUT_OF_MEMORY;
     for (size_t i = 0; i < g->n; i++)
-        terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i]};
-    fault f = g->link->ops->mix(g->link, p.row, p.first, p.end, terms, g->n);
-    free(terms);
-    return f;
+        g->terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i]};
+    return g->link->ops->mix(g->link, p.row, p.first, p.end, g->terms, g->n);
 }
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)

@@ -77,13 +77,14 @@ static bool is_within(const struct group *g, const uint64_t *a, const uint64_t *
 fault group_init(struct group *g, size_t self, struct parcel *parcels, size_t n_all)
 {
     *g = (struct group){.parcels = parcels,
+                        .terms = malloc(n_all * sizeof *g->terms),
                         .members = malloc((n_all + 1) * sizeof *g->members),
                         .sets = calloc(N_SETS * words(n_all), sizeof *g->sets),
                         .hellos = calloc(n_all, sizeof *g->hellos),
                         .n = n_all,
                         .n_all = n_all,
                         .rank = self};
-    if (!g->members || !g->sets || !g->hellos) {
+    if (!g->terms || !g->members || !g->sets || !g->hellos) {
         group_release(g);
         return OUT_OF_MEMORY;
     }
@@ -94,6 +95,7 @@ fault group_init(struct group *g, size_t self, struct parcel *parcels, size_t n_
 
 void group_release(struct group *g)
 {
+    free(g->terms);
     free(g->members);
     free(g->sets);
     free(g->hellos);

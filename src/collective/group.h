@@ -27,6 +27,7 @@ struct hello;
 struct group {
     struct link *link;      /* borrowed */
     struct parcel *parcels; /* borrowed: room for one from everybody; all empty between collectives */
+    struct term *terms;     /* owned: room for one from everybody, for a sum of theirs */
     uint32_t *members;      /* owned: agents in rising order */
     size_t n, rank;         /* how many, and where I am among them */
     size_t n_all;           /* agents that could be members: 0 .. n_all - 1 */

@@ -103,6 +103,11 @@ double machine_slowdown(const struct machine_settings *m, uint64_t seed, size_t 
     return row->slowdown(m->stragglers.settings, seed, agent, k);
 }
 
+double machine_memory_s(const struct machine_settings *m, double speed, double n_bytes)
+{
+    return m->memory_gbps > 0 ? n_bytes / (m->memory_gbps * 1e9 * speed) : 0;
+}
+
 /* The names. */
 
 static const struct field list_fields[] = {

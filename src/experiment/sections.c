@@ -69,6 +69,8 @@ static const struct field engine_rows[] = {
 static const struct field machine_rows[] = {
     {"rate", FIELD_REAL, AT(rate), "1000", .min = 0, .max = INFINITY, .above_min = true,
      .help = "samples a second that a machine of speed 1 handles, for the virtual clock"},
+    {"memory_gbps", FIELD_REAL, AT(memory_gbps), "0", .min = 0, .max = 1e12,
+     .help = "gigabytes a second that its memory moves in optimiser steps and mixes; 0: they take no time"},
 };
 #undef AT
 

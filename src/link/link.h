@@ -1,7 +1,7 @@
 /* link.h - one agent's end of its world: what strategies may ask for, and what each world must give.
  *
- * The verbs that take time (await, receive, average, adopt, sleep) block the agent that calls them and nobody
- * else. A message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a
+ * The verbs that take time (await, update, mix, receive, average, adopt, sleep) block the agent that calls them and
+ * nobody else. A message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a
  * peer known to be gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT, one's own machine going
  * down FAULT_CRASH: that one is passed up by everyone, and ends the agent's program until the machine
  * returns.
@@ -67,8 +67,8 @@ struct link_ops {
     /* Waits until the floats [first, ...) of my gradient are ready; 0: the lesson is over. The gradient
      * becomes ready from its end to its beginning, as the backward pass goes. */
     fault (*await)(struct link *l, size_t first);
-    /* A step of my optimiser with the floats [first, end) of my gradient; takes no time. t counts my steps,
-     * from 1. */
+    /* A step of my optimiser with the floats [first, end) of my gradient; takes the time that memory needs. t
+     * counts my steps, from 1. */
     fault (*update)(struct link *l, size_t first, size_t end, double lr, uint64_t t);
 
     /* Of my rows, as they are now, to a peer; returns at once. FAULT_PEER when it is known to be gone. */
@@ -76,8 +76,8 @@ struct link_ops {
     /* Waits for a span under this tag, from one peer or ANYONE; `sender` may be NULL. */
     fault (*recv_rows)(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
     void (*drop)(struct link *l, struct parcel *p);
-    /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes no time.
-     * Every parcel must hold these floats of the row it is asked for. Parcels are kept. */
+    /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes the time that
+     * memory needs. Every parcel must hold these floats of the row it is asked for. Parcels are kept. */
     fault (*mix)(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n);
 
     /* Bytes to a peer: borrowed only until send returns. */

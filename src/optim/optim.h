@@ -6,6 +6,7 @@
 #ifndef VECHE_OPTIM_OPTIM_H
 #define VECHE_OPTIM_OPTIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct optim_row { /* what struct kind.row of an optimiser points to */
     const char *slot_names[OPTIM_SLOTS]; /* as PyTorch calls them: "momentum_buffer", "exp_avg", ... */
     float slot_start[OPTIM_SLOTS];       /* what a slot holds before the first step                  */
     optim_step_fn *step;
+    bool (*uses_slot)(const void *settings, size_t slot); /* whether a step reads and writes it; NULL: every one */
 };
 
 extern const struct kinds optim_kinds;    /* sgd, adagrad, rmsprop, adam, adamw  */
@@ -36,6 +38,9 @@ static inline const struct optim_row *optim_row(const struct optim_settings *o)
  * of agents under the linear scaling rule), moved by the schedule, times the warm-up's share (k+1)/(warm-up rounds)
  * while that is below 1. */
 double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, double rounds_per_epoch, double epochs);
+
+/* Rows that one step reads and writes: theta and g read, theta written, every slot in use read and written. */
+size_t optim_rows_moved(const struct optim_settings *o);
 
 /* Settings that are each allowed but do not go together (nesterov without momentum): a fault with the place. */
 fault optim_check(const struct optim_settings *o);

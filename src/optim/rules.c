@@ -161,11 +161,32 @@ static void adamw_step(const void *settings, double lr, uint64_t t, size_t n, fl
     adam_loop(scalars, n, theta, g, slot[0], slot[1]);
 }
 
-static const struct optim_row sgd_row = {1, {"momentum_buffer"}, {0}, sgd_step};
-static const struct optim_row adagrad_row = {1, {"sum"}, {0}, adagrad_step};
-static const struct optim_row rmsprop_row = {2, {"square_avg", "momentum_buffer"}, {0, 0}, rmsprop_step};
-static const struct optim_row adam_row = {2, {"exp_avg", "exp_avg_sq"}, {0, 0}, adam_step};
-static const struct optim_row adamw_row = {2, {"exp_avg", "exp_avg_sq"}, {0, 0}, adamw_step};
+static bool sgd_uses(const void *settings, size_t slot)
+{
+    (void)slot;
+    return ((const struct sgd_settings *)settings)->momentum != 0;
+}
+
+static bool rmsprop_uses(const void *settings, size_t slot)
+{
+    return slot == 0 || ((const struct rmsprop_settings *)settings)->momentum != 0;
+}
+
+size_t optim_rows_moved(const struct optim_settings *o)
+{
+    const struct optim_row *row = optim_row(o);
+    size_t n = 3;
+    for (size_t slot = 0; slot < row->n_slots; slot++)
+        n += !row->uses_slot || row->uses_slot(o->kind.settings, slot) ? 2 : 0;
+    return n;
+}
+
+static const struct optim_row sgd_row = {1, {"momentum_buffer"}, {0}, sgd_step, sgd_uses};
+static const struct optim_row adagrad_row = {1, {"sum"}, {0}, adagrad_step, NULL};
+static const struct optim_row rmsprop_row = {
+    2, {"square_avg", "momentum_buffer"}, {0, 0}, rmsprop_step, rmsprop_uses};
+static const struct optim_row adam_row = {2, {"exp_avg", "exp_avg_sq"}, {0, 0}, adam_step, NULL};
+static const struct optim_row adamw_row = {2, {"exp_avg", "exp_avg_sq"}, {0, 0}, adamw_step, NULL};
 
 /* A real setting of `owner` between min and max. Rates of decay stop short of 1, where nothing new would ever
  * count; eps stays well above the smallest fp32 number, so that it still keeps a quotient finite. */

@@ -98,8 +98,9 @@ static fault learn(struct agent *a, const struct admm *s)
     }
     if (!met)
         TRY(meet(a, s->rho)); /* others have taken the last of the rounds that all share */
-    centre_leave(a);
-    return copy(a, ROW_KEEP1, ROW_PARAMS);
+    TRY(copy(a, ROW_KEEP1, ROW_PARAMS));
+    centre_leave(a); /* last of all: whoever leaves has ended when the centre hears of it */
+    return OK;
 }
 
 /* A worker that is back starts from z, with no price; without a centre, from where it was. */

@@ -11,9 +11,11 @@ static void free_room(struct agent *a)
 {
     free(a->parcels);
     free(a->shares);
+    free(a->terms);
     free(a->missed);
     a->parcels = NULL;
     a->shares = NULL;
+    a->terms = NULL;
     a->missed = NULL;
 }
 
@@ -35,8 +37,9 @@ fault agent_init(struct agent *a, const struct stage *stage, size_t index, const
     a->parcel_room = 1 + (row->hears_everyone || row->forms_group ? stage->n_members : degree);
     a->parcels = calloc(a->parcel_room, sizeof *a->parcels);
     a->shares = calloc(a->parcel_room, sizeof *a->shares);
+    a->terms = calloc(a->parcel_room + 1, sizeof *a->terms);
     a->missed = calloc(1 + (agent_helps(a) ? stage->n_members : degree), sizeof *a->missed);
-    fault f = a->parcels && a->shares && a->missed ? OK : OUT_OF_MEMORY;
+    fault f = a->parcels && a->shares && a->terms && a->missed ? OK : OUT_OF_MEMORY;
     if (!f && row->forms_group && !agent_helps(a)) {
         f = group_init(&a->group, index, a->parcels, stage->n_agents);
         know_network(&a->group, &e->network);
@@ -131,16 +134,10 @@ fault agent_update(struct agent *a)
 
 static fault mix_row(struct agent *a, enum row row, double self, size_t n)
 {
-    struct term here[16], *terms = n < 16 ? here : malloc((n + 1) * sizeof *terms);
-    if (!terms)
-        return OUT_OF_MEMORY;
-    terms[0] = (struct term){self, row, NULL};
+    a->terms[0] = (struct term){self, row, NULL};
     for (size_t i = 0; i < n; i++)
-        terms[i + 1] = (struct term){a->shares[i], row, &a->parcels[i]};
-    fault f = a->link->ops->mix(a->link, row, 0, TO_END, terms, n + 1);
-    if (terms != here)
-        free(terms);
-    return f;
+        a->terms[i + 1] = (struct term){a->shares[i], row, &a->parcels[i]};
+    return a->link->ops->mix(a->link, row, 0, TO_END, a->terms, n + 1);
 }
 
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n)

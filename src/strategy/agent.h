@@ -46,6 +46,7 @@ struct agent {
     struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
     size_t parcel_room;
     double *shares;     /* owned: likewise for weights                    */
+    struct term *terms; /* owned: likewise for a sum of them and of mine  */
     bool *missed;       /* owned: neighbours (of a helper: members) whose absence was noted */
     struct group group; /* owned: of all that learn, where the strategy forms one */
     struct staleness {

@@ -270,6 +270,7 @@ static void defaults_are_written_out(void **state)
                               "  threads: 0\n"
                               "machines:\n"
                               "  rate: 1000\n"
+                              "  memory_gbps: 0\n"
                               "  speed: {kind: list, speeds: [1]}\n"
                               "  stragglers: none\n");
     free(text);

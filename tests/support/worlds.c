@@ -68,6 +68,8 @@ char *random_world(struct rng *r, const char *const *strategies, size_t n_strate
         "machines: {stragglers: {kind: random, chance: 0.2, factor: 10}}\n",
         ("machines: {speed: {kind: uniform, between: [0.1, 3]}, "
          "stragglers: {kind: random, chance: 0.1, factor: 5}}\n"),
+        "machines: {memory_gbps: 0.0005}\n",
+        "machines: {memory_gbps: 0.002, speed: {kind: uniform, between: [0.3, 2]}}\n",
     };
     static const char *const networks[] = {
         "",
@@ -82,7 +84,7 @@ char *random_world(struct rng *r, const char *const *strategies, size_t n_strate
                          "model: logistic\noptim: {kind: sgd, lr: 0.1, momentum: 0.5}\n"
                          "engine: {kind: ref, threads: 1}\n"
                          "strategy: %s\nagents: %d\ntopology: {graph: %s, weights: metropolis}\n%s%s%s",
-                         one_of(r, strategies, n_strategies), n, graph, one_of(r, machines, 4),
+                         one_of(r, strategies, n_strategies), n, graph, one_of(r, machines, 6),
                          one_of(r, networks, 5), rng_below(r, 8) ? events : "");
     free(graph);
     free(events);

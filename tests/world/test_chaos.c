@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "experiment/machines.h"
 #include "support/cast.h"
 #include "support/worlds.h"
 
@@ -33,6 +34,14 @@ static struct books *books_of(const struct link *l)
 {
     struct cast *g = ((const struct actor *)l)->world->watcher.ctx;
     return g->ctx;
+}
+
+/* What an average or an adoption spends on the agent's own memory, each row so many times read or written. */
+static double moving_s(struct link *l, row_set rows, double times)
+{
+    const struct actor *a = actor_of(l);
+    return machine_memory_s(&a->world->stage->experiment->machines, a->speed,
+                            times * (double)bytes_of_span(a->world, whole(rows)));
 }
 
 static fault waited(struct link *l, double since, fault f)
@@ -90,7 +99,7 @@ static fault kept_mix(struct link *l, enum row into, size_t first, size_t end, c
 
 static fault kept_average(struct link *l, size_t peer, row_set rows)
 {
-    double since = local_link.now_s(l);
+    double since = local_link.now_s(l) + moving_s(l, rows, 3);
     fault f = local_link.average(l, peer, rows);
     books_of(l)->writes[l->self] += f == OK;
     books_of(l)->writes[peer] += f == OK;
@@ -99,7 +108,8 @@ static fault kept_average(struct link *l, size_t peer, row_set rows)
 
 static fault kept_adopt(struct link *l, size_t peer, uint64_t *round)
 {
-    double since = local_link.now_s(l);
+    double since =
+        local_link.now_s(l) + moving_s(l, ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT, 2);
     fault f = local_link.adopt(l, peer, round);
     books_of(l)->writes[l->self] += f == OK;
     return waited(l, since, f);

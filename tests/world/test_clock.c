@@ -242,6 +242,113 @@ static void adpsgd_waits_for_its_wires_only(void **state)
     cast_close(&g);
 }
 
+/* ---- memory: a row of 136 bytes is read, or written, in a millisecond ---- */
+
+#define MOVED_IN_1MS "memory_gbps: 0.000136"
+
+static void a_step_takes_the_time_of_the_rows_it_reads_and_writes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *optim;
+        int rows; /* theta and g read, theta written; every slot in use read and written */
+    } of[] = {
+        {"{kind: sgd, lr: 0.1}", 3},
+        {"{kind: sgd, lr: 0.1, momentum: 0.9}", 5},
+        {"{kind: sgd, lr: 0.1, momentum: 0.9, nesterov: true}", 5},
+        {"{kind: adagrad, lr: 0.1}", 5},
+        {"{kind: rmsprop, lr: 0.1}", 5},
+        {"{kind: rmsprop, lr: 0.1, momentum: 0.9}", 7},
+        {"{kind: adam, lr: 0.1}", 7},
+        {"{kind: adamw, lr: 0.1}", 7},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct cast g;
+        char *text = text_of("data: {set: {kind: blobs, classes: 2, features: 16, samples: 60}, batch: 1}\n"
+                             "model: logistic\noptim: %s\nengine: {kind: ref, threads: 1}\nstrategy: single\n"
+                             "machines: {" MOVED_IN_1MS "}\n",
+                             of[i].optim);
+        play_for(&g, text, 5, 5 * (1 + of[i].rows));
+        must_wait(&g, 0, 0);
+        cast_close(&g);
+        free(text);
+    }
+}
+
+/* Two agents and no network. A lesson takes 1, a step of plain SGD 3, a sum of n rows n + 1. */
+static void a_mix_takes_the_time_of_the_rows_it_reads_and_writes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy;
+        double first, round, last; /* before all rounds, of each, after them */
+    } of[] = {
+        {"consensus", 0, 1 + 3 + 3, 0},
+        {"{kind: gossip, pairs: 1}", 0, 1 + 3 + 3, 0},
+        {"adpsgd", 0, 1 + 3 + 3, 0},
+        /* the other's x is added, x is halved, the step */
+        {"{kind: allreduce, algorithm: all-to-all}", 0, 1 + 3 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: butterfly}", 0, 1 + 3 + 2 + 3, 0},
+        /* the other's half is added, the other half is taken from it */
+        {"{kind: allreduce, algorithm: ring}", 0, 1 + 3 / 2.0 + 2 / 2.0 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: halving-doubling}", 0, 1 + 3 / 2.0 + 2 / 2.0 + 2 + 3, 0},
+        /* one adds, then the other takes */
+        {"{kind: allreduce, algorithm: star}", 0, 1 + 3 + 2 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: tree}", 0, 1 + 3 + 2 + 2 + 3, 0},
+        /* the server: mean, step; the worker: takes theta */
+        {"ps", 0, 1 + 3 + 3 + 2, 0},
+        /* theta to the gradient's row, its sum, its half, and back */
+        {"{kind: average, tau: 1}", 0, 1 + 3 + 2 + 3 + 2 + 2, 0},
+        /* in round 0 nobody meets; the centre moves while the workers learn */
+        {"{kind: easgd, mode: sync, every: 1}", -3, 1 + 3 + 3, 0},
+        /* z = x at first, x = z at last; a round: pull (4 terms), step, x + y / rho, z, taken, the price (3
+           terms) */
+        {"{kind: admm, steps: 1}", 2, 1 + 5 + 3 + 3 + 3 + 2 + 4, 2},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct cast g;
+        char *text =
+            text_of(TINY("%s") "agents: 2\ntopology: path:2\nmachines: {" MOVED_IN_1MS "}\n", of[i].strategy);
+        play_for(&g, text, 4, of[i].first + 4 * of[i].round + of[i].last);
+        cast_close(&g);
+        free(text);
+    }
+}
+
+static void a_fast_machine_has_a_fast_memory_and_helpers_have_speed_1(void **state)
+{
+    (void)state;
+    struct cast g;
+    play_for(&g, PAIR("consensus") "machines: {speed: 2, " MOVED_IN_1MS "}\n", 4, 4 * (1 + 3 + 3) / 2.0);
+    cast_close(&g);
+    play_for(&g, PAIR("consensus") "machines: {speed: [1, 0.5], " MOVED_IN_1MS "}\n", 1, 2 * (1 + 3 + 3));
+    cast_close(&g);
+    play_for(&g, PAIR("ps") "machines: {speed: 2, " MOVED_IN_1MS "}\n", 4, 4 * (0.5 + 3 + 3 + 1));
+    cast_close(&g);
+}
+
+static void where_memory_is_not_described_steps_and_mixes_are_free(void **state)
+{
+    (void)state;
+    struct cast g;
+    play_for(&g, PAIR("{kind: admm, steps: 1}"), 4, 4);
+    cast_close(&g);
+    play_for(&g, PAIR("ps") "machines: {memory_gbps: 0}\n", 4, 4);
+    cast_close(&g);
+}
+
+static void who_crashes_in_a_step_is_down_at_once(void **state)
+{
+    (void)state;
+    struct cast g;
+    /* agent 0 steps from 1 to 4 and mixes from 4 to 7; agent 1 dies at 2 and is done without. Agent 0 hears
+     * of it at 4, when it would send */
+    play_for(&g, PAIR("consensus") "machines: {" MOVED_IN_1MS "}\nevents: [{at_s: 0.002, crash: 1}]\n", 3,
+             3 * (1 + 3));
+    assert_int_equal(g.world->actors[1].agent->k, 0);
+    cast_close(&g);
+}
+
 /* ---- one slow machine of sixteen ---- */
 
 static double time_of(const char *strategy, const char *graph, int slow, int rounds)
@@ -294,6 +401,11 @@ int main(void)
         cmocka_unit_test(a_healed_partition_mixes_again_from_the_next_round),
         cmocka_unit_test(a_silent_machine_costs_patience_and_no_more),
         cmocka_unit_test(adpsgd_waits_for_its_wires_only),
+        cmocka_unit_test(a_step_takes_the_time_of_the_rows_it_reads_and_writes),
+        cmocka_unit_test(a_mix_takes_the_time_of_the_rows_it_reads_and_writes),
+        cmocka_unit_test(a_fast_machine_has_a_fast_memory_and_helpers_have_speed_1),
+        cmocka_unit_test(where_memory_is_not_described_steps_and_mixes_are_free),
+        cmocka_unit_test(who_crashes_in_a_step_is_down_at_once),
         cmocka_unit_test(adpsgd_hardly_feels_one_slow_machine_and_consensus_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

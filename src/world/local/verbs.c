@@ -23,6 +23,15 @@ static fault local_sleep(struct link *l, double seconds)
     return sleep_until(a, a->world->now_s + seconds);
 }
 
+/* The time it takes an actor's machine to read and write so many floats. What they become is there at its
+ * end: a machine that goes down before that has done nothing. */
+static fault move_floats(struct actor *a, double n_floats)
+{
+    const struct machine_settings *m = &a->world->stage->experiment->machines;
+    double takes_s = machine_memory_s(m, a->speed, n_floats * sizeof(float));
+    return takes_s > 0 ? sleep_until(a, a->world->now_s + takes_s) : OK;
+}
+
 static fault local_learn(struct link *l, uint64_t lesson)
 {
     struct actor *a = actor_of(l);
@@ -55,7 +64,10 @@ static fault local_await(struct link *l, size_t first)
 static fault local_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
     struct actor *a = actor_of(l);
+    size_t size = row_size(&a->world->engine->setup, ROW_PARAMS), last = end < size ? end : size;
     MUST_BE_UP(a);
+    TRY(move_floats(a, (double)(first < last ? last - first : 0) *
+                           (double)optim_rows_moved(&a->world->stage->experiment->optim)));
     TRY(about_to_write(a, ROW_PARAMS, first, end));
     TRY(about_to_write(a, ROW_SLOT0, first, end));
     TRY(about_to_write(a, ROW_SLOT1, first, end));
@@ -105,8 +117,8 @@ static fault blend_terms(struct actor *a, struct blend *b, const struct term *te
 }
 
 /* Terms beyond the stack's room come from the heap. */
-static fault local_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
-                       size_t n)
+static fault mix_now(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
+                     size_t n)
 {
     struct actor *a = actor_of(l);
     size_t size = row_size(&a->world->engine->setup, into);
@@ -130,6 +142,15 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
         free(weights);
     }
     return f;
+}
+
+static fault local_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
+                       size_t n)
+{
+    struct actor *a = actor_of(l);
+    size_t size = row_size(&a->world->engine->setup, into), last = end < size ? end : size;
+    TRY(move_floats(a, n && first < last ? (double)(n + 1) * (double)(last - first) : 0));
+    return mix_now(l, into, first, end, terms, n);
 }
 
 static double later_of(double a, double b)
@@ -158,6 +179,9 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
     size_t n_bytes = bytes_of_span(w, whole(rows));
+    TRY(move_floats(a, 3 * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
+    if (!can_reach(w, l->self, peer))
+        return gone(a, peer);
     double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
     if (later_of(there, back) <= w->now_s)
         return average_now(w, a, b, rows);
@@ -206,7 +230,11 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     MUST_BE_UP(a);
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
-    double at_s = transfer(w, &w->actors[peer], a, bytes_of_span(w, whole(everything)));
+    size_t n_bytes = bytes_of_span(w, whole(everything));
+    TRY(move_floats(a, 2 * (double)n_bytes / sizeof(float)));
+    if (!can_reach(w, l->self, peer))
+        return gone(a, peer);
+    double at_s = transfer(w, &w->actors[peer], a, n_bytes);
     if (at_s <= w->now_s)
         TRY(adopt_now(w, a, &w->actors[peer]));
     else
