@@ -91,7 +91,10 @@ veche_fault *veche_compare(const veche_experiment *e, const char *const *over, s
     if (!(target >= 0 && target <= 100))
         return FAIL(FAULT_USAGE, "the target is an accuracy in percent, from 0 to 100");
     TRY(new_comparison(options, &c));
-    fault f = experiment_is_for_ranks(e->parsed) ? mpi_join(false, &c->seat) : OK;
+    bool on_ranks = experiment_is_for_ranks(e->parsed);
+    fault f = on_ranks ? experiment_check_launch(e->parsed) : OK;
+    if (!f && on_ranks)
+        f = mpi_join(false, &c->seat);
     c->patience_s = e->parsed->network.patience_s;
     if (!f && comparison_leads(c))
         f = plan_and_keep(c, e, over, n_over, target, out);

@@ -261,6 +261,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
     add_up(r, &s);
     s.waiting = session_waiting(r, true);
     TRY(hash_parameters(r, s.params_sha256));
+    memcpy(s.data_sha256, r->data_sha256, sizeof s.data_sha256);
     *out = s;
     return OK;
 }

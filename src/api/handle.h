@@ -17,6 +17,8 @@ fault experiment_with(const veche_experiment *e, const char *const *more, size_t
                       struct experiment **out);
 
 bool experiment_is_for_ranks(const struct experiment *e);
+/* A fault where an experiment for several ranks was started as one process, with no launcher. */
+fault experiment_check_launch(const struct experiment *e);
 /* How many agents learn where there are so many ranks, helpers among them. */
 fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents);
 

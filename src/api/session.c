@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sha256.h"
 #include "experiment/machines.h"
 #include "world/local/local.h"
 
@@ -228,36 +227,15 @@ static struct watcher watcher_of(struct veche_run *r)
 static fault open_here(struct veche_run *r)
 {
     TRY(open_data(r));
+    TRY(session_digest(r));
     TRY(open_members(r));
     return local_open(&r->stage, r->agents, r->engine, r->speeds, watcher_of(r), &r->world);
 }
 
-/* Ranks that differ in any of these would train different things without a word. */
-static fault compare_ranks(struct veche_run *r)
+static fault agree_on_epoch(struct veche_run *r)
 {
-    const struct experiment *e = r->experiment;
-    double patience = e->network.patience_s;
-    char data[65], hash[SHA256_HEX], *yaml;
-    struct sha256 sha = {0};
-    bool by_files = strcmp(e->data.split.kind->name, "files") == 0;
-    fault f = experiment_print(e, &yaml);
-    if (!f)
-        f = sha256_open(&sha);
-    if (!f) {
-        sha256_add(&sha, yaml, strlen(yaml));
-        sha256_close(&sha, hash);
-        free(yaml);
-        f = dataset_digest(r->dataset, !by_files, data);
-    }
-    TRY(mpi_agree(&r->seat, f, patience));
-    TRY(mpi_compare(&r->seat, "version of veche", veche_version(), patience));
-    TRY(mpi_compare(&r->seat, "experiment", hash, patience));
-    TRY(mpi_compare(&r->seat, "data set", data, patience));
-    char model[128];
-    snprintf(model, sizeof model, "%.80s with %zu parameters", r->graph->name, r->graph->size);
-    TRY(mpi_compare(&r->seat, "model", model, patience));
     uint64_t longest;
-    TRY(mpi_largest(&r->seat, r->longest_share, patience, &longest));
+    TRY(mpi_largest(&r->seat, r->longest_share, r->experiment->network.patience_s, &longest));
     r->longest_share = (size_t)longest;
     return OK;
 }
@@ -267,7 +245,8 @@ static fault open_there(struct veche_run *r)
 {
     double patience = r->experiment->network.patience_s;
     TRY(mpi_agree(&r->seat, open_data(r), patience));
-    TRY(compare_ranks(r));
+    TRY(session_compare_ranks(r));
+    TRY(agree_on_epoch(r));
     fault f = dataset_keep(r->dataset, &r->split, r->seat.rank < (size_t)r->experiment->agents ? r->seat.rank : 0);
     TRY(mpi_agree(&r->seat, f ? f : open_members(r), patience));
     return mpi_open(&r->seat, &r->stage, r->agents, r->engine, watcher_of(r), &r->world);
@@ -324,6 +303,7 @@ void session_close(struct veche_run *r)
     free(r->scores);
     free(r->speeds);
     free(r->waits);
+    free(r->share_sha256);
     free(r);
 }
 

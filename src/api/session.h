@@ -21,6 +21,8 @@
 struct veche_run {
     struct experiment *experiment; /* owned, as all pointers below */
     struct dataset *dataset;
+    char data_sha256[65];     /* of all samples                                                     */
+    char (*share_sha256)[65]; /* [agents]: of each agent's file, with the split `files`; else NULL */
     struct graph *graph;
     struct topology *topology; /* NULL: none was written */
     struct weights weights;
@@ -80,6 +82,11 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text);
 double session_epochs(const struct veche_run *r);
 uint64_t session_rounds(const struct veche_run *r);
 struct totals session_totals(const struct veche_run *r);
+
+/* identity.c: what is trained on what, in digests. */
+fault session_digest(struct veche_run *r);
+/* All ranks together: those that differ would train different things without a word, and are named. */
+fault session_compare_ranks(struct veche_run *r);
 
 /* examine.c: all agents, and their mean, on the test samples; one event, one line in the records. */
 fault session_evaluate(struct veche_run *r);

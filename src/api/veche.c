@@ -234,6 +234,20 @@ fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agent
                    n_ranks, n_ranks == 1 ? "" : "s");
 }
 
+fault experiment_check_launch(const struct experiment *e)
+{
+    long long agents = (long long)e->agents, helpers = (long long)(e->members - e->agents);
+    char and_helpers[48] = "";
+    if (e->members == 1 || mpi_has_launcher())
+        return OK;
+    if (helpers)
+        snprintf(and_helpers, sizeof and_helpers, " and %lld that help%s", helpers, helpers == 1 ? "s" : "");
+    return FAIL(FAULT_USAGE,
+                "the world 'mpi' takes a process for each of %lld agent%s%s, and this one was started alone: start it by "
+                "mpirun -n %lld veche ..., or for one agent by mpirun -n 1",
+                agents, agents == 1 ? "" : "s", and_helpers, (long long)e->members);
+}
+
 /* The experiment again, with as many agents as the ranks say; takes the first one, also on a fault. */
 static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, const char *text,
                           const char *source, const char *const *overrides, size_t n)
@@ -262,9 +276,12 @@ static fault open_run(struct experiment *e, const char *text, const char *source
                       struct veche_run **out)
 {
     struct mpi_seat seat;
+    bool alone = options && options->alone;
     if (!experiment_is_for_ranks(e))
         return session_open(e, NULL, options, out);
-    fault f = mpi_join(options && options->alone, &seat);
+    fault f = alone ? OK : experiment_check_launch(e);
+    if (!f)
+        f = mpi_join(alone, &seat);
     if (f) {
         experiment_free(e);
         return f;

@@ -88,7 +88,7 @@ fault catalogue_verify(const char *name, catalogue_progress *progress, void *ctx
     TRY(known_look(k, data, folder, sizeof folder, &here));
     if (!here)
         return known_missing(k, data);
-    TRY(known_read(k, folder, true, &(struct progress){progress, ctx}, &train, &test));
+    TRY(known_read(k, folder, &(struct progress){progress, ctx}, &train, &test));
     part_close(&train);
     part_close(&test);
     return OK;

@@ -76,6 +76,8 @@ fault dataset_keep(struct dataset *d, struct split *s, size_t agent);
 /* SHA-256 of shapes, classes, normalisation, labels and pixels: of the test samples, and of the training samples if
  * asked. Processes with the same digest see the same data. */
 fault dataset_digest(const struct dataset *d, bool train_too, char hex[65]);
+/* Of the training samples of one agent, with the split `files`. */
+fault dataset_share_digest(const struct dataset *d, size_t agent, char hex[65]);
 
 /* The splits one may name (KIND_SPLIT). */
 extern const struct kinds split_kinds;

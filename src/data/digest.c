@@ -38,3 +38,17 @@ fault dataset_digest(const struct dataset *d, bool train_too, char hex[65])
     sha256_close(&h, hex);
     return OK;
 }
+
+fault dataset_share_digest(const struct dataset *d, size_t agent, char hex[65])
+{
+    struct sha256 h;
+    struct samples share = d->train;
+    size_t first = d->file_first[agent];
+    share.n = d->file_first[agent + 1] - first;
+    share.labels += first;
+    share.pixels += first * share.c * share.h * share.w;
+    TRY(sha256_open(&h));
+    add_samples(&h, &share);
+    sha256_close(&h, hex);
+    return OK;
+}

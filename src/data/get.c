@@ -27,7 +27,7 @@
 static fault check_here(const struct known *k, const char *folder, const struct progress *progress)
 {
     struct part train = {0}, test = {0};
-    TRY(known_read(k, folder, true, progress, &train, &test));
+    TRY(known_read(k, folder, progress, &train, &test));
     part_close(&train);
     part_close(&test);
     return OK;

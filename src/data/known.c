@@ -142,12 +142,14 @@ fault known_missing(const struct known *k, const char *data)
                 k->system ? " nor in " : "", k->system ? k->system : "", k->name);
 }
 
-static fault check_sum(const struct source *s, const char *expected)
+static fault check_sum(const struct known *k, const struct source *s, const char *expected)
 {
     char found[SHA256_HEX];
     TRY(sha256_of(s->bytes, s->n, found));
     if (!text_is(found, expected))
-        return FAIL(FAULT_DATA, "%s: the SHA-256 is %s, but should be %s", s->name, found, expected);
+        return FAIL(FAULT_DATA,
+                    "%s: is damaged, or another file: the SHA-256 is %s, but should be %s; `veche data get %s` fetches it again",
+                    s->name, found, expected, k->name);
     return OK;
 }
 
@@ -173,7 +175,7 @@ static fault take(const struct known *k, const struct known_file *file, const st
     return OK;
 }
 
-static fault read_file(const struct known *k, const struct known_file *file, const char *folder, bool check,
+static fault read_file(const struct known *k, const struct known_file *file, const char *folder,
                        struct part *part)
 {
     struct source s = {0}, labels = {0};
@@ -182,10 +184,10 @@ static fault read_file(const struct known *k, const struct known_file *file, con
         f = open_in(folder, file->labels, &labels);
     if (!f)
         f = take(k, file, &s, &labels, part);
-    if (!f && check)
-        f = check_sum(&s, file->sha256);
-    if (!f && check && file->labels)
-        f = check_sum(&labels, file->labels_sha256);
+    if (!f)
+        f = check_sum(k, &s, file->sha256);
+    if (!f && file->labels)
+        f = check_sum(k, &labels, file->labels_sha256);
     source_close(&s);
     source_close(&labels);
     return f;
@@ -205,8 +207,8 @@ static fault check_counts(const struct known *k, const char *folder, const struc
     return OK;
 }
 
-static fault read_files(const struct known *k, const char *folder, bool check,
-                        const struct progress *progress, struct part *train, struct part *test)
+static fault read_files(const struct known *k, const char *folder, const struct progress *progress,
+                        struct part *train, struct part *test)
 {
     uint64_t done = 0, total = 0;
     for (size_t i = 0; i < k->n_files; i++)
@@ -215,19 +217,19 @@ static fault read_files(const struct known *k, const char *folder, bool check,
         if (!train && !k->files[i].test)
             continue;
         TRY(progress_tell(progress, "reading", done, total));
-        TRY(read_file(k, &k->files[i], folder, check, k->files[i].test ? test : train));
+        TRY(read_file(k, &k->files[i], folder, k->files[i].test ? test : train));
         done += k->files[i].n;
     }
     TRY(progress_tell(progress, "reading", done, total));
-    if (check && train)
+    if (train)
         TRY(check_counts(k, folder, train, "training"));
-    return check ? check_counts(k, folder, test, "test") : OK;
+    return check_counts(k, folder, test, "test");
 }
 
-fault known_read(const struct known *k, const char *folder, bool check, const struct progress *progress,
+fault known_read(const struct known *k, const char *folder, const struct progress *progress,
                  struct part *train, struct part *test)
 {
-    fault f = read_files(k, folder, check, progress, train, test);
+    fault f = read_files(k, folder, progress, train, test);
     if (f && train)
         part_close(train);
     if (f)

@@ -80,9 +80,9 @@ fault known_look(const struct known *k, const char *data, char *folder, size_t n
 /* A fault that says where it was sought and which command fetches it. */
 fault known_missing(const struct known *k, const char *data);
 
-/* Reads all files in the folder; where `train` is NULL, only those of the test samples. With `check` their sums and the
- * counts of every label are checked too. */
-fault known_read(const struct known *k, const char *folder, bool check, const struct progress *progress,
+/* Reads all files in the folder; where `train` is NULL, only those of the test samples. Files whose SHA-256, or whose count
+ * of any label, is not as it should be are a fault. */
+fault known_read(const struct known *k, const char *folder, const struct progress *progress,
                  struct part *train, struct part *test);
 
 #endif

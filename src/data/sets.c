@@ -16,7 +16,7 @@ static fault read_known(const struct known *known, bool train, struct loaded *ou
     if (!here)
         return known_missing(known, data);
     out->classes = known->classes;
-    return known_read(known, folder, false, &nobody, train ? &out->train : NULL, &out->test);
+    return known_read(known, folder, &nobody, train ? &out->train : NULL, &out->test);
 }
 
 static fault load_known(const struct set_row *row, const struct choice *set, uint64_t seed,

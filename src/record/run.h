@@ -124,6 +124,7 @@ struct summary {
     struct disagreement disagreement;
     struct waiting waiting;
     char params_sha256[65];
+    char data_sha256[65]; /* of the samples it learnt from and was tested on */
 };
 
 /* The std is over n, not n - 1: the agents are all there are. */

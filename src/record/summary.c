@@ -63,7 +63,7 @@ static json_t *summary_object(const struct summary *s)
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, "
         "s:I, s:I, s:I, s:I, "
-        "s:o, s:o, s:o, s:o, s:o, s:s}",
+        "s:o, s:o, s:o, s:o, s:o, s:s, s:s}",
         "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
         json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
         (json_int_t)s->agents, "rounds", (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
@@ -75,7 +75,7 @@ static json_t *summary_object(const struct summary *s)
         "notes", (json_int_t)s->notes, "dropped", (json_int_t)s->dropped, "waiting_share",
         json_number(s->waiting_share), "staleness_mean", json_number(s->staleness_mean), "staleness_max",
         json_number(s->staleness_max), "disagreement", json_disagreement(&s->disagreement), "waiting",
-        json_waiting(&s->waiting, true), "params_sha256", s->params_sha256);
+        json_waiting(&s->waiting, true), "params_sha256", s->params_sha256, "data_sha256", s->data_sha256);
 }
 
 static fault dump(const struct summary *s, size_t flags, char **out)
@@ -273,6 +273,8 @@ static fault write_table(FILE *to, const struct summary *s)
     line(to, "engine", s->engine, "");
     snprintf(cell, CELL, "%.12s", s->params_sha256);
     line(to, "parameters", cell, "the first digits of their SHA-256");
+    snprintf(cell, CELL, "%.12s", s->data_sha256);
+    line(to, "data", cell, "likewise, of all samples as they were read");
     line(to, "kept in", s->run, "");
     return OK;
 }

@@ -24,6 +24,11 @@ size_t mpi_launched(void)
     return 1;
 }
 
+bool mpi_has_launcher(void)
+{
+    return false;
+}
+
 fault mpi_agree(const struct mpi_seat *seat, fault mine, double patience_s)
 {
     (void)seat, (void)patience_s;
@@ -39,6 +44,12 @@ fault mpi_compare(const struct mpi_seat *seat, const char *what, const char *min
 fault mpi_largest(const struct mpi_seat *seat, uint64_t mine, double patience_s, uint64_t *out)
 {
     (void)seat, (void)mine, (void)patience_s, (void)out;
+    return none();
+}
+
+fault mpi_gather(const struct mpi_seat *seat, const void *mine, size_t n, double patience_s, void *out)
+{
+    (void)seat, (void)mine, (void)n, (void)patience_s, (void)out;
     return none();
 }
 

@@ -338,6 +338,40 @@ static void a_truncated_file_of_a_known_set_is_named(void **state)
     remove_folder(folder);
 }
 
+/* Any byte of any file of a known set: the sum of the file is found to be wrong when it is opened to be
+ * learnt from. */
+static void a_known_set_in_which_a_pixel_has_changed_is_not_learnt_from(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), *set = path_in(folder, "cifar-100");
+    struct bytes files[] = {make_cifar(200, 100, 1, 0), make_cifar(100, 100, 1, 7)};
+    static const char *const names[] = {"train.bin", "test.bin"};
+    struct small_set small;
+    struct dataset *d;
+    make_small_set(&small, files[0], files[1]);
+    struct data_settings s = {.set = {.kind = &small.kind}, .batch = 10};
+    assert_ok(folder_make(set));
+    setenv("VECHE_DATA", folder, 1);
+    for (size_t i = 0; i < 2; i++)
+        put_file(set, names[i], files[i]);
+    assert_ok(dataset_open(&s, 1, &d));
+    dataset_close(d);
+    for (size_t i = 0; i < 2; i++) {
+        char words[96];
+        files[i].at[files[i].n / 2] ^= 1;
+        put_file(set, names[i], files[i]);
+        snprintf(words, sizeof words, "cifar-100/%s: is damaged, or another file: the SHA-256 is ", names[i]);
+        assert_fault_says(dataset_open(&s, 1, &d), words);
+        files[i].at[files[i].n / 2] ^= 1;
+        put_file(set, names[i], files[i]);
+    }
+    unsetenv("VECHE_DATA");
+    free(files[0].at);
+    free(files[1].at);
+    free(set);
+    remove_folder(folder);
+}
+
 static void fashion_mnist_is_itself_where_it_is_here(void **state)
 {
     (void)state;
@@ -393,6 +427,7 @@ int main(void)
         cmocka_unit_test(cifar_files_of_ones_own_can_be_named),
         cmocka_unit_test(missing_data_name_the_folder_and_the_command),
         cmocka_unit_test(a_truncated_file_of_a_known_set_is_named),
+        cmocka_unit_test(a_known_set_in_which_a_pixel_has_changed_is_not_learnt_from),
         cmocka_unit_test(fashion_mnist_is_itself_where_it_is_here),
         cmocka_unit_test(every_set_has_a_help_and_rows_that_fit_its_settings),
     };

@@ -250,20 +250,43 @@ static void a_damaged_file_is_named_and_nothing_leaks(void **state)
     close_world(&w);
 }
 
+static void every_agents_file_has_a_digest_of_its_own(void **state)
+{
+    (void)state;
+    struct world w;
+    struct dataset *all, *own;
+    char together[AGENTS][65], alone[65];
+    open_world(&w, "idx", 1);
+    assert_ok(dataset_open(&w.data, 1, &all));
+    for (size_t a = 0; a < AGENTS; a++)
+        assert_ok(dataset_share_digest(all, a, together[a]));
+    for (size_t a = 0; a < AGENTS; a++) {
+        assert_ok(dataset_open_for(&w.data, 1, (int64_t)a, &own));
+        assert_ok(dataset_share_digest(own, a, alone));
+        assert_string_equal(together[a], alone);
+        assert_string_not_equal(together[a], together[(a + 1) % AGENTS]);
+        dataset_close(own);
+    }
+    dataset_close(all);
+    close_world(&w);
+}
+
 /* CIFAR-100 of the known sets: the test samples from where the set lies, the training samples from the
  * agents. */
 static void a_known_set_gives_the_test_samples_and_its_normalisation(void **state)
 {
     (void)state;
     char *folder = temporary_folder(), *set = path_in(folder, "cifar-100");
-    struct bytes some = make_cifar(4, 100, 1, 0), test = make_cifar(10000, 100, 1, 0);
+    struct bytes some = make_cifar(4, 100, 1, 0), test = make_cifar(200, 100, 1, 0);
+    struct small_set small;
+    make_small_set(&small, some, test);
     assert_ok(folder_make(set));
-    put_file(set, "train.bin", some); /* far too short, but not opened */
+    put_file(set, "train.bin", (struct bytes){some.at, 7}); /* damaged, but not opened */
     put_file(set, "test.bin", test);
     put_file(folder, "mine", some);
     char *mine = path_in(folder, "mine");
     struct files_split split = {.files = {(const char *const *)&mine, 1}};
-    struct data_settings s = {.set = {.kind = kind_find(&data_set_kinds, "cifar-100")},
+    struct data_settings s = {.set = {.kind = &small.kind},
                               .split = {.kind = kind_find(&split_kinds, "files"), .settings = &split},
                               .batch = 2};
     struct dataset *d;
@@ -271,7 +294,7 @@ static void a_known_set_gives_the_test_samples_and_its_normalisation(void **stat
     assert_ok(dataset_open(&s, 1, &d));
     unsetenv("VECHE_DATA");
     assert_int_equal(d->train.n, 4);
-    assert_int_equal(d->test.n, 10000);
+    assert_int_equal(d->test.n, 200);
     assert_true(d->train.mean[0] == 0.5071f);
     dataset_close(d);
     free(some.at);
@@ -291,6 +314,7 @@ int main(void)
         cmocka_unit_test(files_that_do_not_fit_are_refused_with_their_place),
         cmocka_unit_test(without_files_of_the_agents_the_sets_own_must_be_named),
         cmocka_unit_test(a_damaged_file_is_named_and_nothing_leaks),
+        cmocka_unit_test(every_agents_file_has_a_digest_of_its_own),
         cmocka_unit_test(a_known_set_gives_the_test_samples_and_its_normalisation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,11 @@ misfits() {
 }
 
 more_misfits() {
+    faults "$kind: no launcher" "takes a process for each of 5 agents, and this one was started alone: start it by mpirun -n 5 veche" \
+        "$veche" run exp.yaml world=mpi
+    faults "$kind: no launcher, and a server" 'each of 5 agents and 1 that helps, .* mpirun -n 6' "$veche" run exp.yaml world=mpi strategy=ps
+    faults "$kind: no launcher for a comparison" 'mpirun -n 5' "$veche" compare exp.yaml world=mpi
+    succeeds "$kind: one agent needs none" "$veche" run exp.yaml world=mpi agents=1 -d alone
     ODD='MORE=optim.lr=oops' faults "$kind: a wrong override" "^veche: rank 1 on $host: .*'oops' is not a number" \
         launch 3 run exp.yaml world=mpi
     IN=same ODD='cd ../differs' faults "$kind: another data set" "^veche: rank 1 on $host has another data set than rank 0 on $host" \

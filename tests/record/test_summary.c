@@ -25,6 +25,7 @@ static const struct summary example = {
     .virtual_s = 70,
     .images_per_s = 2431.7,
     .params_sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    .data_sha256 = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210",
 };
 
 static void a_spread_by_hand(void **state)
@@ -103,6 +104,7 @@ static void the_object_has_every_key_with_its_value(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_string_equal(json_string_value(json_object_get(o, texts[i][0])), texts[i][1]);
     assert_string_equal(json_string_value(json_object_get(o, "params_sha256")), example.params_sha256);
+    assert_string_equal(json_string_value(json_object_get(o, "data_sha256")), example.data_sha256);
     assert_true(at(o, "agents", NULL) == 4 && at(o, "rounds", NULL) == 2345 &&
                 at(o, "samples", NULL) == 300160);
     assert_true(at(o, "epochs", NULL) == 5 && at(o, "best_accuracy", NULL) == 91.6);
@@ -120,7 +122,7 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "notes", NULL) == 3);
     assert_true(at(o, "dropped", NULL) == 7);
     assert_true(json_is_null(json_object_get(o, "waiting"))); /* it is not known */
-    assert_int_equal(json_object_size(o), 28);
+    assert_int_equal(json_object_size(o), 29);
     json_decref(o);
 }
 

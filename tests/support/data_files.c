@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/sha256.h"
 #include "data/folder.h"
 
 uint8_t test_pixel(size_t i)
@@ -185,6 +186,24 @@ size_t count_entries(const char *folder)
         n++;
     closedir(dir);
     return n - 2;
+}
+
+void make_small_set(struct small_set *s, struct bytes train, struct bytes test)
+{
+    const struct bytes *bytes[] = {&train, &test};
+    const struct kind *like = kind_find(&data_set_kinds, "cifar-100");
+    s->kind = *like;
+    s->row = *(const struct set_row *)like->row;
+    s->known = *s->row.known;
+    for (size_t i = 0; i < 2; i++) {
+        s->files[i] = s->known.files[i];
+        s->files[i].n = bytes[i]->n / 3074;
+        assert_ok(sha256_of(bytes[i]->at, bytes[i]->n, s->sums[i]));
+        s->files[i].sha256 = s->sums[i];
+    }
+    s->known.files = s->files;
+    s->row.known = &s->known;
+    s->kind.row = &s->row;
 }
 
 void assert_fault_says(fault f, const char *words)

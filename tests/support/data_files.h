@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "data/sets.h"
 
 struct bytes {
     uint8_t *at; /* owned: free it */
@@ -38,6 +39,16 @@ void remove_folder(char *path); /* with all in it; frees the path */
 void put_file(const char *folder, const char *name, struct bytes b);
 char *path_in(const char *folder, const char *name); /* free it */
 size_t count_entries(const char *folder);            /* all names but . and .. */
+
+/* A set like CIFAR-100, of files with so many samples as these two have; their sums are the right ones. */
+struct small_set {
+    struct known known;
+    struct known_file files[2];
+    char sums[2][65];
+    struct set_row row;
+    struct kind kind; /* what an experiment names */
+};
+void make_small_set(struct small_set *s, struct bytes train, struct bytes test);
 
 /* Asserts that there is a fault whose sentence holds the words, and drops it. */
 void assert_fault_says(fault f, const char *words);

@@ -26,16 +26,28 @@ void mpi_library(char *into, size_t n)
         snprintf(into, n, "%.*s", (int)n, words);
 }
 
-size_t mpi_launched(void)
+/* How many processes, in the launcher's own words; NULL: there is none. */
+static const char *launcher_says(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
+                                        "SLURM_STEP_NUM_TASKS"}; /* the last by srun, where it has told nothing by the others */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *text = getenv(names[i]);
         if (text && atol(text) > 0)
-            return (size_t)atol(text);
+            return text;
     }
-    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"); /* srun, which has told nothing by the names above */
-    return tasks && atol(tasks) > 0 ? (size_t)atol(tasks) : 1;
+    return NULL;
+}
+
+size_t mpi_launched(void)
+{
+    const char *says = launcher_says();
+    return says ? (size_t)atol(says) : 1;
+}
+
+bool mpi_has_launcher(void)
+{
+    return launcher_says();
 }
 
 /* How much of ours is under way, after a change. MPI belongs to the whole process and not to a run, so it is MPI that
@@ -132,8 +144,7 @@ MPI_Comm comm_of(const struct mpi_seat *seat)
     return seat->n_ranks > 1 ? MPI_COMM_WORLD : MPI_COMM_SELF;
 }
 
-/* n bytes of everyone to everyone; the caller frees. */
-static fault gather_bytes(const struct mpi_seat *seat, const void *mine, size_t n, double patience_s, void *out)
+fault mpi_gather(const struct mpi_seat *seat, const void *mine, size_t n, double patience_s, void *out)
 {
     MPI_Request request;
     void *all = calloc(seat->n_ranks, n);
@@ -147,7 +158,7 @@ static fault gather_bytes(const struct mpi_seat *seat, const void *mine, size_t 
 
 static fault gather(const struct mpi_seat *seat, const struct word *mine, double patience_s, struct word **out)
 {
-    return gather_bytes(seat, mine, sizeof *mine, patience_s, out);
+    return mpi_gather(seat, mine, sizeof *mine, patience_s, out);
 }
 
 /* ---- joining ---- */
@@ -167,7 +178,7 @@ static fault share_cores(struct mpi_seat *seat)
     host_name(mine.host);
     if (sched_getaffinity(0, sizeof mine.set, &mine.set) != 0)
         CPU_ZERO(&mine.set);
-    TRY(gather_bytes(seat, &mine, sizeof mine, patience_s, &all));
+    TRY(mpi_gather(seat, &mine, sizeof mine, patience_s, &all));
     CPU_ZERO(&together);
     for (size_t i = 0; i < seat->n_ranks; i++)
         if (strcmp(all[i].host, mine.host) == 0) {

@@ -31,6 +31,7 @@ struct mpi_seat {
 fault mpi_join(bool alone, struct mpi_seat *out);
 /* How many processes a launcher has started, as it says in the environment; 1 where there is none. */
 size_t mpi_launched(void);
+bool mpi_has_launcher(void);
 
 /* All ranks call each of these together. Nobody waits longer than so many seconds for the others. */
 
@@ -41,6 +42,8 @@ fault mpi_agree(const struct mpi_seat *seat, fault mine, double patience_s);
 fault mpi_compare(const struct mpi_seat *seat, const char *what, const char *mine, double patience_s);
 /* The largest of all. */
 fault mpi_largest(const struct mpi_seat *seat, uint64_t mine, double patience_s, uint64_t *out);
+/* n bytes of everyone to everyone: *out, a pointer of any type, is to those of rank 0, 1, ...; the caller frees. */
+fault mpi_gather(const struct mpi_seat *seat, const void *mine, size_t n, double patience_s, void *out);
 /* The leader's text to everyone; the caller frees. */
 fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_s);
 

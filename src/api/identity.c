@@ -1,0 +1,86 @@
+/* identity.c - what a run is of, in digests: the same on all ranks, and the same when a run goes on.
+ *
+ *   data_sha256   the test samples and all training samples; or, where each agent has a file of its own, the
+ * test samples and share_sha256 of every agent, since no process need see the others' files
+ */
+#include "api/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+
+static bool has_files(const struct veche_run *r)
+{
+    return strcmp(r->experiment->data.split.kind->name, "files") == 0;
+}
+
+/* The shares go into the digest of the test samples. */
+static fault add_shares(struct veche_run *r)
+{
+    struct sha256 h;
+    if (!r->share_sha256)
+        return OK;
+    TRY(sha256_open(&h));
+    sha256_add(&h, r->data_sha256, sizeof r->data_sha256);
+    sha256_add(&h, r->share_sha256, (size_t)r->experiment->agents * sizeof *r->share_sha256);
+    sha256_close(&h, r->data_sha256);
+    return OK;
+}
+
+/* Of what this process has read. */
+static fault digest_here(struct veche_run *r)
+{
+    size_t agents = (size_t)r->experiment->agents;
+    if (!has_files(r))
+        return dataset_digest(r->dataset, true, r->data_sha256);
+    r->share_sha256 = calloc(agents, sizeof *r->share_sha256);
+    if (!r->share_sha256)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < agents; i++)
+        TRY(dataset_share_digest(r->dataset, i, r->share_sha256[i]));
+    return dataset_digest(r->dataset, false, r->data_sha256);
+}
+
+fault session_digest(struct veche_run *r)
+{
+    TRY(digest_here(r));
+    return add_shares(r);
+}
+
+/* Each agent's own word on its file. */
+static fault gather_shares(struct veche_run *r, double patience_s)
+{
+    size_t agents = (size_t)r->experiment->agents, rank = r->seat.rank;
+    char(*all)[SHA256_HEX];
+    if (!r->share_sha256)
+        return OK;
+    TRY(mpi_gather(&r->seat, r->share_sha256[rank < agents ? rank : 0], SHA256_HEX, patience_s, &all));
+    memcpy(r->share_sha256, all, agents * sizeof *all);
+    free(all);
+    return add_shares(r);
+}
+
+static fault digest_experiment(const struct veche_run *r, char hex[SHA256_HEX])
+{
+    char *yaml;
+    TRY(experiment_print(r->experiment, &yaml));
+    fault f = sha256_of(yaml, strlen(yaml), hex);
+    free(yaml);
+    return f;
+}
+
+fault session_compare_ranks(struct veche_run *r)
+{
+    double patience = r->experiment->network.patience_s;
+    char experiment[SHA256_HEX], model[128];
+    fault f = digest_here(r);
+    TRY(mpi_agree(&r->seat, f ? f : digest_experiment(r, experiment), patience));
+    TRY(mpi_compare(&r->seat, "version of veche", veche_version(), patience));
+    TRY(mpi_compare(&r->seat, "experiment", experiment, patience));
+    TRY(mpi_compare(&r->seat, "data set", r->data_sha256, patience));
+    snprintf(model, sizeof model, "%.80s with %zu parameters", r->graph->name, r->graph->size);
+    TRY(mpi_compare(&r->seat, "model", model, patience));
+    return gather_shares(r, patience);
+}
