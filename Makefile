@@ -1,5 +1,5 @@
 # make run     everything from a fresh machine to a trained network and a page about it
-# make test    everything from a fresh machine to the whole test suite
+# make test    everything from a fresh machine to the whole test suite; its last line is "N passed, N failed, N skipped"
 # make build   only the program and the library, in build/
 # make bench   speed against PyTorch on this machine
 # make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (twelve minutes on two cores)
@@ -35,20 +35,20 @@ test:
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
 	@$(BUILD)/veche data get fashion-mnist
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
+	@tests/summary.py ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
 
 test-gpu:
 	@scripts/setup.sh test
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -R 'gpu|cuda'
+	@tests/summary.py ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -R 'gpu|cuda'
 
 test-cluster:
 	@scripts/setup.sh test
 	@scripts/setup.sh cluster || true
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
-	@tests/cluster/run.sh $(BUILD) || [ $$? -eq 77 ]
+	@tests/summary.py tests/cluster/run.sh $(BUILD)
 
 nightly:
 	@scripts/setup.sh test
@@ -60,13 +60,13 @@ sanitize:
 	@scripts/setup.sh test
 	@$(call configure,$(BUILD)-asan,-DVECHE_SANITIZE=address$(comma)undefined)
 	@$(call compile,$(BUILD)-asan)
-	@ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
+	@tests/summary.py ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
 
 thread-sanitize:
 	@scripts/setup.sh test
 	@$(call configure,$(BUILD)-tsan,-DVECHE_SANITIZE=thread)
 	@$(call compile,$(BUILD)-tsan)
-	@ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS) -R 'base\.pool|engine\.|api\.|mpi\.(mail|world|asking|strategies)'
+	@tests/summary.py ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS) -R 'base\.pool|engine\.|api\.|mpi\.(mail|world|asking|strategies)'
 
 fuzz:
 	@scripts/setup.sh test

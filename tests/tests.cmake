@@ -6,6 +6,12 @@ add_library(test_support OBJECT ${SUPPORT} tests/support/empty.c)
 target_link_libraries(test_support PUBLIC veche_core PkgConfig::CMOCKA)
 target_include_directories(test_support PUBLIC tests)
 
+# What this build cannot test stands among the tests, too, as skipped, with the reason.
+function(left_out name why)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: ${why}")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: ")
+endfunction()
+
 set(MOST_SECONDS 300)
 if(VECHE_SANITIZE)
   set(MOST_SECONDS 1500) # naive loops under a sanitizer on a busy machine
@@ -14,9 +20,11 @@ endif()
 file(GLOB TESTS CONFIGURE_DEPENDS tests/*/test_*.c)
 if(NOT WITH_DNNL)
   list(FILTER TESTS EXCLUDE REGEX "test_(dnnl|winograd)")
+  left_out(engine.dnnl "built without oneDNN")
 endif()
 if(NOT WITH_CUDA)
   list(FILTER TESTS EXCLUDE REGEX "test_cuda")
+  left_out(engine.cuda "built without CUDA; gpu.cuda has the same tests on a pretended GPU")
 endif()
 list(FILTER TESTS EXCLUDE REGEX "tests/mpi/") # built once for each MPI, see mpi.cmake
 foreach(source ${TESTS})
@@ -47,6 +55,11 @@ foreach(source ${SCRIPTS})
     set_tests_properties(${room}.${subject} PROPERTIES PROCESSORS 2 LABELS mpi)
   endif()
 endforeach()
+
+# For tests/suite/summary.sh: a program whose tests pass, fail, crash and are skipped.
+add_executable(suite.outcomes tests/suite/outcomes.c $<TARGET_OBJECTS:test_support>)
+target_link_libraries(suite.outcomes PRIVATE veche_static test_support)
+set_target_properties(suite.outcomes PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # A library for tests/cli/signals.sh; sanitizers want to be loaded first.
 if(NOT VECHE_SANITIZE)

@@ -14,6 +14,8 @@ done
 succeeds 'the header stands alone in C11' cc -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c include/veche.h
 if command -v c++ >/dev/null; then
     succeeds 'and in C++' c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ include/veche.h
+else
+    skip_part 'and in C++' 'there is no c++'
 fi
 
 done_checking

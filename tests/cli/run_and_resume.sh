@@ -114,7 +114,9 @@ if mkdir -p tiny && mount -t tmpfs -o size=64k tmpfs tiny 2>/dev/null; then
     faults 'a read-only folder' '^veche: .*Read-only' "$veche" run exp.yaml -d tiny
     umount tiny
 else
-    echo 'SKIPPED: full disk and read-only folder need the right to mount'
+    for what in 'a full disk' 'leaves no half-written checkpoint' 'a read-only folder'; do
+        skip_part "$what" 'this user may not mount a tmpfs'
+    done
 fi
 
 faults 'a diverging run says so' 'diverged' "$veche" run exp.yaml -d diverged optim.lr=1e6

@@ -88,7 +88,7 @@ for line in $(tr ' ' : <"$build/mpi.list"); do
     export VECHE=$program
     [[ $kind == openmpi ]] && export VECHE_LAUNCH='srun --mpi=pmix' || export VECHE_LAUNCH='srun --mpi=pmi2'
     if ! srun --mpi=list 2>&1 | grep -q "${VECHE_LAUNCH##*=}"; then
-        echo "SKIPPED: this Slurm has no ${VECHE_LAUNCH##*=}, so nothing with $kind"
+        skip_part "jobs with $kind" "this Slurm has no ${VECHE_LAUNCH##*=}"
         continue
     fi
 

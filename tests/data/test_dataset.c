@@ -12,6 +12,7 @@
 #include "data/sets.h"
 #include "data/synthetic.h"
 #include "support/data_files.h"
+#include "support/must.h"
 
 static const struct kind *kind_named(const char *name)
 {
@@ -380,7 +381,7 @@ static void fashion_mnist_is_itself_where_it_is_here(void **state)
     fault f = dataset_open(&s, 1, &d);
     if (f) {
         fault_drop(f);
-        skip();
+        skip_because("Fashion-MNIST is not here (veche data get fashion-mnist)");
     }
     assert_int_equal(d->train.n, 60000);
     assert_int_equal(d->test.n, 10000);

@@ -32,10 +32,20 @@ uses_no_naive_loops() { # WHAT ARGUMENTS...: of `veche run`
     holds "$1: no naive loops" test -z "$(grep ^ref <<<"$kernels")"
 }
 
+try_bf16() { "$veche" bench engine engine=dnnl model=logistic batch=1 seconds=0.01 precision=bf16; }
+computes_in_bf16() { try_bf16 >/dev/null 2>&1; }
+no_bf16() {
+    faults "$isa, bf16: one sentence says that this processor has none" 'this processor does not compute in bf16' try_bf16
+    [[ $isa != ALL ]] || skip_part "$isa, bf16" "${err#veche: }"
+}
+
 for isa in ALL AVX2 SSE41; do
     export DNNL_MAX_CPU_ISA=$isa
     for precision in fp32 bf16; do
-        [[ $precision == fp32 ]] || "$veche" bench engine engine=dnnl model=logistic batch=1 seconds=0.01 precision=bf16 >/dev/null 2>&1 || continue
+        if [[ $precision == bf16 ]] && ! computes_in_bf16; then
+            no_bf16
+            continue
+        fi
         uses_no_naive_loops "$isa, $precision" engine.precision=$precision
         uses_no_naive_loops "$isa, $precision, LeNet" engine.precision=$precision model=lenet data.set.channels=1 data.set.size=28
     done

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/network.h"
+#include "support/must.h"
+#include "support/question.h"
 
 enum { REPLICAS = 8, BATCH = 11, CLASSES = 5, ROUNDS = 2 };
 static const struct shape input = {3, 12, 12};
@@ -200,32 +201,16 @@ static void lessons_give_the_same_bits_on_any_threads_and_in_any_company(void **
     check_bits(PRECISION_FP32);
 }
 
-static bool can_bf16(void)
-{
-    struct graph *g = small_resnet();
-    struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
-    struct engine_setup setup = {.graph = g,
-                                 .train = &d->train,
-                                 .test = &d->test,
-                                 .n_replicas = 1,
-                                 .batch = BATCH,
-                                 .precision = PRECISION_BF16,
-                                 .threads = 1};
-    struct engine *e = NULL;
-    fault f = engine_dnnl.open(&setup, &e);
-    bool can = !f || !strstr(fault_text(f), "this processor does not compute in bf16");
-    fault_drop(f);
-    engine_close(e);
-    random_dataset_free(d);
-    graph_free(g);
-    return can;
-}
-
 static void lessons_in_bf16_do_so_too(void **state)
 {
     (void)state;
-    if (!can_bf16())
-        skip();
+    struct graph *g = small_resnet();
+    struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
+    bool can = can_bf16(&engine_dnnl, &(struct question){.g = g, .data = d, .threads = 1});
+    random_dataset_free(d);
+    graph_free(g);
+    if (!can)
+        skip_because(NO_BF16);
     check_bits(PRECISION_BF16);
 }
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "engine/golden_models.h"
 #include "optim/rules.h"
+#include "support/must.h"
 #include "support/network.h"
 
 enum { CLASSES = 10, DROPOUT_SEED = 1000 };
@@ -253,7 +254,7 @@ static void the_steps_go_as_in_pytorch(void **state)
     const struct golden *golden = trial->golden;
     const struct kind *kind = row_named(&engine_kinds, trial->engine);
     if (kind->missing)
-        skip();
+        skip_because("%s", kind->missing);
     struct graph *g = build(golden);
     struct samples train = make_samples(golden, 0, golden->steps * golden->batch);
     struct samples test = make_samples(golden, 1, GOLDEN_EXAM);

@@ -110,7 +110,7 @@ if [ -n "$found" ]; then
 fi
 
 if grep -q '^VECHE_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt"; then
-    echo "globals are not looked for in a build with sanitizers, which add their own"
+    echo "SKIPPED: nobody keeps mutable globals: sanitizers add their own"
 else
     cc=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
     cat >"$scratch/globals.c" <<'C'

@@ -3,7 +3,7 @@
 include(CheckLanguage)
 check_language(CXX)
 if(VECHE_SANITIZE OR NOT CMAKE_CXX_COMPILER)
-  message(STATUS "the tests on a pretended GPU are left out: they need a C++ compiler and no sanitizer")
+  left_out(gpu "a pretended GPU needs a C++ compiler and no sanitizer")
   return()
 endif()
 enable_language(CXX)

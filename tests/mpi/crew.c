@@ -27,10 +27,17 @@ bool crew_leads(void)
     return seat.rank == 0;
 }
 
-void crew_needs(size_t n_ranks)
+int crew_run_those(const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
+                   CMFixtureFunction tear_down)
 {
-    if (seat.n_ranks < n_ranks)
-        skip();
+    struct CMUnitTest *kept = calloc(n, sizeof *kept);
+    size_t n_kept = 0;
+    for (size_t i = 0; kept && i < n; i++)
+        if ((uintptr_t)tests[i].initial_state <= seat.n_ranks)
+            kept[n_kept++] = tests[i];
+    int n_failed = kept ? _cmocka_run_group_tests("tests", kept, n_kept, set_up, tear_down) : 1;
+    free(kept);
+    return n_failed;
 }
 
 bool crew_is_fault(fault f, enum fault_kind kind, const char *words)

@@ -74,7 +74,16 @@ bool crew_is_fault(fault f, enum fault_kind kind, const char *words);
 bool crew_join(void);
 const struct mpi_seat *crew_seat(void);
 bool crew_leads(void);
-void crew_needs(size_t n_ranks); /* skips the test where there are fewer */
+
+/* As cmocka's words, for a test that needs so many ranks: where there are fewer it is not among the tests. */
+#define crew_test(n_ranks, test)                                                                             \
+    {                                                                                                        \
+#test, test, NULL, NULL, (void *)(uintptr_t)(n_ranks)                                                \
+    }
+#define crew_run_tests(tests, set_up, tear_down)                                                             \
+    crew_run_those(tests, sizeof(tests) / sizeof *(tests), set_up, tear_down)
+int crew_run_those(const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
+                   CMFixtureFunction tear_down);
 
 /* `more` is added to an experiment in which every rank has CREW_FLOATS and more parameters, and batchnorm; it
  * may be of several lines. NULL as a program: the strategy that `more` names, which must be for as many

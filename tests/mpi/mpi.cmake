@@ -5,6 +5,7 @@
 # the program `veche` of each MPI in the build folder's mpi.list: lines of KIND, launcher, program.
 file(WRITE ${CMAKE_BINARY_DIR}/mpi.list "")
 if(NOT WITH_MPI)
+  left_out(mpi "built without MPI")
   return()
 endif()
 
@@ -60,4 +61,6 @@ if(MPI_OTHER_KIND AND NOT MPI_OTHER_KIND STREQUAL MPI_KIND)
   target_include_directories(veche-${kind} PRIVATE src)
   target_link_libraries(veche-${kind} PRIVATE veche_with_${kind} m)
   mpi_tests(MPI_OTHER veche_with_${kind} ${kind} veche-${kind})
+else()
+  left_out(mpi.other "there is no MPI beside ${MPI_KIND}")
 endif()

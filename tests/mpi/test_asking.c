@@ -86,7 +86,6 @@ static void two_that_meet_have_the_same_bits(void **state)
 {
     struct crew c;
     (void)state;
-    crew_needs(2);
     crew_open_row(&c, with(meeting, meet_in_pairs), "");
     fault f = crew_play(&c);
     crew_close(&c);
@@ -111,7 +110,6 @@ static void two_that_ask_each_other_at_once_meet_halfway(void **state)
 {
     struct crew c;
     (void)state;
-    crew_needs(2);
     crew_open_row(&c, with(meeting, ask_each_other), "");
     fault f = crew_play(&c);
     crew_close(&c);
@@ -218,7 +216,6 @@ static void a_rank_that_sleeps_can_be_met(void **state)
 {
     struct crew c;
     (void)state;
-    crew_needs(2);
     crew_open_row(&c, with(meeting, meet_a_sleeper), "");
     fault f = crew_play(&c);
     crew_close(&c);
@@ -252,7 +249,6 @@ static fault adopt_the_last(struct agent *a)
 static void whoever_adopts_has_all_rows_of_the_other_and_knows_its_round(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(adopt_the_last, "");
 }
 
@@ -361,15 +357,15 @@ static void the_sums_of_the_mpi_itself_are_over_all_that_learn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_that_meet_have_the_same_bits),
-        cmocka_unit_test(two_that_ask_each_other_at_once_meet_halfway),
+        crew_test(2, two_that_meet_have_the_same_bits),
+        crew_test(2, two_that_ask_each_other_at_once_meet_halfway),
         cmocka_unit_test(averages_conserve_the_sum_while_many_meet_at_once),
-        cmocka_unit_test(a_rank_that_sleeps_can_be_met),
-        cmocka_unit_test(whoever_adopts_has_all_rows_of_the_other_and_knows_its_round),
+        crew_test(2, a_rank_that_sleeps_can_be_met),
+        crew_test(2, whoever_adopts_has_all_rows_of_the_other_and_knows_its_round),
         cmocka_unit_test(a_rank_that_learns_gives_its_rows),
         cmocka_unit_test(a_rank_that_waits_beside_its_lesson_gives_its_rows_to_whom_it_waits_for),
         cmocka_unit_test(the_rounds_that_all_share_are_taken_once_each),
         cmocka_unit_test(the_sums_of_the_mpi_itself_are_over_all_that_learn),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;
 }

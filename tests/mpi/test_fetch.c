@@ -48,7 +48,6 @@ static fault offer_and_take(struct agent *a)
 static void rows_stay_where_they_are_until_they_are_read(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(offer_and_take, "");
 }
 
@@ -75,7 +74,6 @@ static fault swap_and_write(struct agent *a)
 static void those_who_write_what_others_have_not_read_do_not_wait_for_ever(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(swap_and_write, "");
 }
 
@@ -105,7 +103,6 @@ static fault write_before_the_word(struct agent *a)
 static void whoever_waits_fetches_what_was_offered(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(write_before_the_word, "");
 }
 
@@ -134,7 +131,6 @@ static fault write_before_the_second_word(struct agent *a)
 static void whoever_waits_fetches_what_it_has_in_hand(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(write_before_the_second_word, "");
 }
 
@@ -157,7 +153,6 @@ static fault forget_offers(struct agent *a)
 static void what_was_offered_and_forgotten_is_let_go(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(forget_offers, "");
 }
 
@@ -183,7 +178,6 @@ static fault hide_rows(struct agent *a)
 static void rows_that_cannot_be_seen_are_sent(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(hide_rows, "");
     crew_run(expect_no_offer, "network: {latency_ms: 1, patience_s: 20}\n");
     crew_run(expect_no_offer, "network: {bandwidth_mbps: 1000, patience_s: 20}\n");
@@ -200,7 +194,6 @@ static fault offer_to_nobody(struct agent *a)
 static void a_run_ends_though_offers_were_not_wanted(void **state)
 {
     (void)state;
-    crew_needs(2);
     for (int i = 0; i < 3; i++)
         crew_run(offer_to_nobody, "");
 }
@@ -264,7 +257,6 @@ static void a_look_does_not_come_before_a_write_that_waits_for_readers_alone(voi
 {
     struct crew c;
     (void)state;
-    crew_needs(3);
     crew_open_row(&c,
                   (struct strategy_row){
                       .run = write_beside_a_look, .hears_everyone = true, .n_keep = 2, .asynchronous = true},
@@ -325,7 +317,6 @@ static void an_answer_that_comes_too_late_is_written_nowhere(void **state)
     struct crew c;
     struct late late = {0};
     (void)state;
-    crew_needs(2);
     crew_open(&c, run_one_round, "");
     c.kept[0] = (uint64_t)(uintptr_t)&late;
     c.run->stage.rounds = 1000;
@@ -370,7 +361,6 @@ static void an_answer_that_comes_too_late_does_not_answer_the_next_question(void
 {
     struct crew c;
     (void)state;
-    crew_needs(2);
     crew_open(&c, run_one_round, "");
     c.run->stage.rounds = 2;
     c.watcher.is_due = always;
@@ -385,16 +375,16 @@ static void an_answer_that_comes_too_late_does_not_answer_the_next_question(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_stay_where_they_are_until_they_are_read),
-        cmocka_unit_test(those_who_write_what_others_have_not_read_do_not_wait_for_ever),
-        cmocka_unit_test(whoever_waits_fetches_what_was_offered),
-        cmocka_unit_test(whoever_waits_fetches_what_it_has_in_hand),
-        cmocka_unit_test(what_was_offered_and_forgotten_is_let_go),
-        cmocka_unit_test(rows_that_cannot_be_seen_are_sent),
-        cmocka_unit_test(a_look_does_not_come_before_a_write_that_waits_for_readers_alone),
-        cmocka_unit_test(a_run_ends_though_offers_were_not_wanted),
-        cmocka_unit_test(an_answer_that_comes_too_late_is_written_nowhere),
-        cmocka_unit_test(an_answer_that_comes_too_late_does_not_answer_the_next_question),
+        crew_test(2, rows_stay_where_they_are_until_they_are_read),
+        crew_test(2, those_who_write_what_others_have_not_read_do_not_wait_for_ever),
+        crew_test(2, whoever_waits_fetches_what_was_offered),
+        crew_test(2, whoever_waits_fetches_what_it_has_in_hand),
+        crew_test(2, what_was_offered_and_forgotten_is_let_go),
+        crew_test(2, rows_that_cannot_be_seen_are_sent),
+        crew_test(3, a_look_does_not_come_before_a_write_that_waits_for_readers_alone),
+        crew_test(2, a_run_ends_though_offers_were_not_wanted),
+        crew_test(2, an_answer_that_comes_too_late_is_written_nowhere),
+        crew_test(2, an_answer_that_comes_too_late_does_not_answer_the_next_question),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;
 }

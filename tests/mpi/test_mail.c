@@ -362,7 +362,6 @@ static fault ask_to_dissolve(struct agent *a)
 static void everyone_can_be_asked_to_dissolve_the_generation_it_is_in(void **state)
 {
     (void)state;
-    crew_needs(2);
     crew_run(ask_to_dissolve, "");
 }
 
@@ -488,10 +487,10 @@ int main(void)
         cmocka_unit_test(what_is_forgotten_is_let_go_and_the_rest_is_not),
         cmocka_unit_test(mail_comes_while_one_looks_for_it),
         cmocka_unit_test(a_dissolved_group_wakes_whoever_waits_in_it_and_says_why),
-        cmocka_unit_test(everyone_can_be_asked_to_dissolve_the_generation_it_is_in),
+        crew_test(2, everyone_can_be_asked_to_dissolve_the_generation_it_is_in),
         cmocka_unit_test(a_wait_ends_after_patience_and_names_the_member_and_its_host),
         cmocka_unit_test(a_slow_network_delays_messages_by_its_latency_and_bandwidth),
         cmocka_unit_test(messages_bytes_and_what_became_of_them_are_counted),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;
 }

@@ -70,7 +70,6 @@ static void a_native_sum_is_over_all_or_refused(void **state)
 {
     struct crew c;
     (void)state;
-    crew_needs(3);
     crew_open_row(&c, (struct strategy_row){.run = sum_among_fewer, .forms_group = true}, "");
     fault f = crew_play(&c);
     crew_close(&c);
@@ -103,7 +102,6 @@ static void neighbours_mix_natively_to_the_bits_of_messages(void **state)
     (void)state;
     static const char *const settings[] = {
         "", "order: combine-then-adapt, mix_statistics: true, mix_momentum: true", "every: 3"};
-    crew_needs(2);
     for (size_t i = 0; i < 3; i++) {
         char *plain = text_of("{kind: consensus, %s}", settings[i]);
         char *native = text_of("{kind: consensus, exchange: native, %s}", settings[i]);
@@ -142,7 +140,6 @@ static void rows_of_neighbours_come_in_their_order_and_in_pieces(void **state)
 {
     (void)state;
     size_t n = crew_seat()->n_ranks;
-    crew_needs(3);
     char *more = text_of("topology: \"cycle:%zu\"\n", n);
     crew_run(gather_in_pieces, more);
     free(more);
@@ -187,10 +184,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_native_sum_gives_everyone_the_same_bits),
-        cmocka_unit_test(a_native_sum_is_over_all_or_refused),
-        cmocka_unit_test(neighbours_mix_natively_to_the_bits_of_messages),
-        cmocka_unit_test(rows_of_neighbours_come_in_their_order_and_in_pieces),
+        crew_test(3, a_native_sum_is_over_all_or_refused),
+        crew_test(2, neighbours_mix_natively_to_the_bits_of_messages),
+        crew_test(3, rows_of_neighbours_come_in_their_order_and_in_pieces),
         cmocka_unit_test(what_only_a_cluster_has_is_refused_before_anything_runs),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;
 }

@@ -44,7 +44,6 @@ static double share_waited(int bucket_kb)
 static void buckets_leave_less_to_wait_for_on_a_slow_network(void **state)
 {
     (void)state;
-    crew_needs(2);
     double whole_gradient = share_waited(0), in_buckets = share_waited(12);
     if (!(in_buckets < 0.6 * whole_gradient))
         fail_msg("waiting share %.3f with buckets, %.3f without", in_buckets, whole_gradient);
@@ -53,7 +52,7 @@ static void buckets_leave_less_to_wait_for_on_a_slow_network(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_leave_less_to_wait_for_on_a_slow_network),
+        crew_test(2, buckets_leave_less_to_wait_for_on_a_slow_network),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;
 }

@@ -319,9 +319,6 @@ static fault train_in_halves(const char *text, char **summary)
 static void strategies_in_step_go_on_from_a_checkpoint_to_the_same_bits(void **state)
 {
     (void)state;
-    if (crew_seat()->n_ranks != 4 &&
-        crew_seat()->n_ranks != 7) /* what the others would show is shown by these */
-        skip();
     for (size_t i = 0; i < N_IN_STEP; i++) {
         size_t agents = agents_of(&in_step[i]);
         if (!agents)
@@ -347,7 +344,6 @@ static void a_strategy_for_one_agent_is_refused_where_there_are_several_ranks(vo
 {
     char *text, *summary;
     (void)state;
-    crew_needs(2);
     text = experiment_of(&(struct line){.strategy = "single"}, 1, "mpi", 1);
     fault f = train(text, &summary);
     free(text);
@@ -452,7 +448,6 @@ static void adpsgd_keeps_the_mean_when_nobody_learns(void **state)
 {
     struct crew c;
     (void)state;
-    crew_needs(2);
     char *more = text_of("strategy: adpsgd\ntopology: \"complete:%zu\"\n", crew_seat()->n_ranks);
     crew_open(&c, NULL, more);
     free(more);
@@ -485,10 +480,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_has_a_line),
         cmocka_unit_test(strategies_in_step_learn_the_bits_and_send_the_bytes_of_the_local_world),
-        cmocka_unit_test(strategies_in_step_go_on_from_a_checkpoint_to_the_same_bits),
-        cmocka_unit_test(a_strategy_for_one_agent_is_refused_where_there_are_several_ranks),
+        crew_test(4, strategies_in_step_go_on_from_a_checkpoint_to_the_same_bits),
+        crew_test(2, a_strategy_for_one_agent_is_refused_where_there_are_several_ranks),
         cmocka_unit_test(strategies_that_are_not_in_step_do_all_rounds_learn_and_keep_their_laws),
-        cmocka_unit_test(adpsgd_keeps_the_mean_when_nobody_learns),
+        crew_test(2, adpsgd_keeps_the_mean_when_nobody_learns),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, make_folder, remove_folder) : 1;
+    return crew_join() ? crew_run_tests(tests, make_folder, remove_folder) : 1;
 }

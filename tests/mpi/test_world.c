@@ -32,7 +32,6 @@ static void the_first_rank_that_differs_is_named(void **state)
     char words[128], host[64] = "";
     (void)state;
     must(mpi_compare(seat, "hat", "green", PATIENCE_S));
-    crew_needs(2);
     fault f = mpi_compare(seat, "hat", seat->rank == 0 ? "green" : "red", PATIENCE_S);
     gethostname(host, sizeof host - 1);
     snprintf(words, sizeof words, "rank 1 on %s has another hat than rank 0 on %s (red, not green)", host,
@@ -491,7 +490,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fault_of_one_rank_is_told_by_the_leader_and_named),
-        cmocka_unit_test(the_first_rank_that_differs_is_named),
+        crew_test(2, the_first_rank_that_differs_is_named),
         cmocka_unit_test(numbers_and_texts_go_round),
         cmocka_unit_test(notes_of_all_ranks_reach_whoever_leads),
         cmocka_unit_test(a_fault_in_one_program_ends_the_play_for_all),
@@ -503,5 +502,5 @@ int main(void)
         cmocka_unit_test(a_fault_in_a_lesson_ends_the_play),
         cmocka_unit_test(who_waited_for_whom_is_known_to_the_leader),
     };
-    return crew_join() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;
 }

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "support/must.h"
 
 static inline int scratch_open(void **state)
 {

@@ -18,6 +18,7 @@
 #include "record/scratch.h"
 
 enum { FLOATS = 100000, SKIPPED = 77 };
+#define NO_TMPFS "no tmpfs can be mounted here"
 
 static float floats[FLOATS];
 
@@ -53,7 +54,8 @@ static uint64_t size_of(const char *path)
     return stat(path, &s) == 0 ? (uint64_t)s.st_size : UINT64_MAX;
 }
 
-static void in_a_child(void (*task)(const char *folder), const char *folder)
+/* `excuse`: why a task may end with SKIPPED; NULL where it may not. */
+static void in_a_child(void (*task)(const char *folder), const char *folder, const char *excuse)
 {
     int status;
     pid_t child = fork();
@@ -62,8 +64,8 @@ static void in_a_child(void (*task)(const char *folder), const char *folder)
         _exit(0);
     }
     waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
-        skip();
+    if (excuse && WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+        skip_because("%s", excuse);
     assert_int_equal(status, 0);
 }
 
@@ -101,7 +103,7 @@ static void save_beyond_the_limit(const char *folder)
 
 static void a_write_cut_short_leaves_the_older_checkpoint(void **state)
 {
-    in_a_child(save_beyond_the_limit, *state);
+    in_a_child(save_beyond_the_limit, *state, NULL);
 }
 
 static void record_beyond_the_limit(const char *folder)
@@ -122,7 +124,7 @@ static void record_beyond_the_limit(const char *folder)
 
 static void an_event_that_does_not_fit_is_cut_off_again(void **state)
 {
-    in_a_child(record_beyond_the_limit, *state);
+    in_a_child(record_beyond_the_limit, *state, NULL);
 }
 
 static void create_beyond_the_limit(const char *folder)
@@ -136,7 +138,7 @@ static void create_beyond_the_limit(const char *folder)
 
 static void a_run_that_cannot_be_furnished_does_not_appear(void **state)
 {
-    in_a_child(create_beyond_the_limit, *state);
+    in_a_child(create_beyond_the_limit, *state, NULL);
 }
 
 static void write_line(const char *path, const char *line)
@@ -169,7 +171,7 @@ static bool own_mounts(void)
 static void mount_tmpfs_or_skip(const char *folder, const char *options)
 {
     if (!own_mounts() || mount("tmpfs", folder, "tmpfs", 0, options) != 0) {
-        fprintf(stderr, "no tmpfs can be mounted here (%s): left out\n", strerror(errno));
+        fprintf(stderr, NO_TMPFS " (%s)\n", strerror(errno));
         _exit(SKIPPED);
     }
 }
@@ -211,7 +213,7 @@ static void fill_the_disk(const char *folder)
 
 static void a_full_disk_costs_nothing_but_the_new_checkpoint(void **state)
 {
-    in_a_child(fill_the_disk, *state);
+    in_a_child(fill_the_disk, *state, NO_TMPFS);
 }
 
 static void write_to_a_disk_made_read_only(const char *folder)
@@ -231,7 +233,7 @@ static void write_to_a_disk_made_read_only(const char *folder)
 
 static void a_read_only_disk_is_named_as_the_reason(void **state)
 {
-    in_a_child(write_to_a_disk_made_read_only, *state);
+    in_a_child(write_to_a_disk_made_read_only, *state, NO_TMPFS);
 }
 
 /* Root may write anywhere, so as root the child becomes nobody first. */
@@ -246,7 +248,7 @@ static void write_without_the_right(const char *folder)
     CHECK(chmod(in(path, "lock"), 0444) == 0 && chmod(in(path, "events.jsonl"), 0444) == 0);
     CHECK(chmod(path, 0555) == 0 && chmod(folder, 0555) == 0);
     if (getuid() == 0 && (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)) {
-        fprintf(stderr, "root cannot become nobody here (%s): left out\n", strerror(errno));
+        perror("nobody");
         _exit(SKIPPED);
     }
     CHECK(says(run_open(path, 1, &other), "run/lock", "Permission denied"));
@@ -260,7 +262,7 @@ static void write_without_the_right(const char *folder)
 
 static void a_folder_one_may_not_write_is_named_as_the_reason(void **state)
 {
-    in_a_child(write_without_the_right, *state);
+    in_a_child(write_without_the_right, *state, "root cannot become nobody here");
     chmod(*state, 0755);
     chmod(in(*state, "run"), 0755);
 }

@@ -102,10 +102,8 @@ static void the_same_content_gives_the_same_file(void **state)
 
 static void plain_python_reads_the_file(void **state)
 {
-    if (system("python3 -c 'import json, struct, hashlib' 2>/dev/null") != 0) {
-        print_message("python3 is not here: the file is not read by a stranger\n");
-        skip();
-    }
+    if (system("python3 -c 'import json, struct, hashlib' 2>/dev/null") != 0)
+        skip_because("python3 is not here");
     char command[4096];
     snprintf(command, sizeof command, "python3 tests/record/read_tensors.py '%s' > '%s'", write_two(*state),
              in(*state, "out"));

@@ -7,8 +7,9 @@
 #   wait_for_checkpoint FOLDER          until the run `exp` in it has written two checkpoints, or 60 seconds
 #   wait_for_end PID                    60 seconds at most; leaves the exit code in $code
 #   why_no_gpu                          in a sentence; nothing where there is one that $veche can use
-#   skip_because WHY                    ends the script, unless WHY is empty
-#   done_checking                       prints the count; the exit code of the script
+#   skip_because WHY                    ends the script as skipped, unless WHY is empty
+#   skip_part WHAT WHY                  a check that cannot be made here: counted as skipped, the script goes on
+#   done_checking                       prints the count, which tests/summary.py reads; the exit code of the script
 #
 # Each leaves the command's output in $out and its stderr in $err.
 build=$(cd "$1" && pwd)
@@ -16,7 +17,7 @@ veche=$build/veche
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
 export VECHE_DATA=${VECHE_DATA-}
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 
 report() { # report OK WHAT
     if [[ $1 == yes ]]; then
@@ -95,11 +96,16 @@ skip_because() {
     exit 77
 }
 
+skip_part() {
+    skipped=$((skipped + 1))
+    echo "SKIPPED: $1: $2"
+}
+
 why_no_gpu() {
     "$veche" list engines | grep -A 1 '^  cuda' | sed -n 's/^ *\(.*cannot be used\|not in this build\)/\1/p'
 }
 
 done_checking() {
-    echo "$passed passed, $failed failed"
+    echo "$passed passed, $failed failed, $skipped skipped"
     [[ $failed -eq 0 ]]
 }

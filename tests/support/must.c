@@ -24,6 +24,22 @@ void must_fail(fault f, const char *words)
     fault_drop(f);
 }
 
+void skip_because(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    printf("SKIPPED: ");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+    skip();
+}
+
+void skip_part(const char *what, const char *why)
+{
+    printf("SKIPPED: %s: %s\n", what, why);
+}
+
 char *text_of(const char *format, ...)
 {
     char *text = NULL;

@@ -75,6 +75,10 @@ enum nature {
  */
 void check_in_both(const struct engine_ops *ops, struct question q, const char *what, enum nature nature);
 
+/* Not every processor computes in bf16; the engine says so when it is opened. */
+#define NO_BF16 "this processor does not compute in bf16"
+bool can_bf16(const struct engine_ops *ops, const struct question *q);
+
 /* Whether an engine cannot be used here; says why, as its test is skipped. */
 bool is_missing(const struct engine_ops *ops);
 
