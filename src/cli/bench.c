@@ -60,5 +60,7 @@ int cli_bench(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &w);
     int failed = cli_fault(veche_bench(w.what, w.settings, w.n_settings, &text));
     free(w.settings);
-    return failed ? failed : cli_print(text);
+    if (!failed)
+        cli_print(text);
+    return failed;
 }

@@ -21,8 +21,11 @@ int cli_bench(int argc, char **argv);
 
 /* Tells a fault on stderr, frees it, and gives the exit code for it. */
 int cli_fault(veche_fault *f);
-/* Prints a text of the library on stdout and frees it. 1 when stdout cannot take it. */
-int cli_print(char *text);
+/* Prints a text of the library on stdout and frees it. */
+void cli_print(char *text);
+/* streams.c: before anything is opened. False: there is no /dev/null. From then on a stdout that does not take what is printed is
+ * said at the end, and makes the exit code 1. */
+bool streams_open(void);
 
 /* 1, and says so, where a launcher has started several of us for an experiment that is one process: each would train all
  * of it by itself. */
@@ -31,18 +34,21 @@ int cli_refuse_crowd(const veche_experiment *e);
 /* compare.c: for `veche resume`. */
 int cli_resume_comparison(const char *folder, bool json);
 
-/* signals.c: the first SIGINT or SIGTERM calls stop(job) from another thread, the next one, if it comes a second later or more, ends the
- * program, as does one that comes before there is a job. */
+/* signals.c: the first signal that asks to stop calls stop(job) from another thread. A second SIGINT or SIGTERM, if it comes a second later or
+ * more, ends the program, as does one that comes before there is a job. */
 struct watchman {
     void (*stop)(void *job);
     _Atomic(void *) job; /* borrowed; NULL before it begins */
     sigset_t signals;
     pthread_t thread;
     bool watches;
+    atomic_bool has_asked; /* the job to stop */
 };
 void watchman_init(struct watchman *w); /* before any other thread is made: blocks the signals */
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
 void watchman_end(struct watchman *w);
+void watchman_stop(struct watchman *w); /* as one signal does, from any thread */
+void cli_stop_signals(sigset_t *set);   /* those that ask to stop */
 void cli_say_stopping(void);
 /* A launcher that has lost a process sends the same signal to the others before it ends them: they could only wait for the
  * one that is gone, so they go at once. `gone`: as veche_run_lost says. */
@@ -55,8 +61,9 @@ void witness_begin(void);
 struct progress {
     bool terminal, bar_shown;
     double last_s;
+    struct watchman *watchman; /* borrowed: told when nobody reads any more (`2>&1 | head -2`) */
 };
-void progress_init(struct progress *p);
+void progress_init(struct progress *p, struct watchman *w);
 void progress_watch(void *progress, const veche_event *event);
 void progress_end(struct progress *p); /* leaves the cursor on a fresh line */
 

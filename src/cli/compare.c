@@ -80,7 +80,9 @@ static void stop(void *comparison)
 static int print_end(const veche_comparison *c, bool json)
 {
     char *text = NULL;
-    int failed = cli_fault(veche_compare_print(c, json, &text)) || cli_print(text);
+    int failed = cli_fault(veche_compare_print(c, json, &text));
+    if (!failed)
+        cli_print(text);
     if (json)
         putchar('\n');
     return failed;
@@ -129,8 +131,8 @@ int cli_compare(int argc, char **argv)
     argp_err_exit_status = 2;
     if (!failed)
         argp_parse(&parser, argc, argv, 0, NULL, &w);
-    progress_init(&progress);
     watchman_init(&watchman);
+    progress_init(&progress, &watchman);
     if (!failed)
         failed = cli_fault(veche_agree(veche_load_with(w.file, w.overrides, w.n_overrides, &e))) || cli_refuse_crowd(e);
     veche_options o = {.watch = progress_watch, .ctx = &progress};
@@ -150,8 +152,8 @@ int cli_resume_comparison(const char *folder, bool json)
     struct progress progress;
     struct watchman watchman;
     veche_comparison *c = NULL;
-    progress_init(&progress);
     watchman_init(&watchman);
+    progress_init(&progress, &watchman);
     veche_options o = {.watch = progress_watch, .ctx = &progress};
     int failed = cli_fault(veche_compare_resume(folder, &o, &c));
     if (!failed)

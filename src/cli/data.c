@@ -1,7 +1,8 @@
 /* data.c - veche data list | get NAME [--from PATH] | verify NAME.
  *
- * The progress is a bar that redraws itself on a terminal, and a line for each new step elsewhere. Ctrl+C is
- * held back and looked for between steps, so that a stopped fetch can clean up.
+ * The progress is a bar that redraws itself on a terminal, and a line for each new step elsewhere. Signals that ask to stop are
+ * held back and looked for between steps, so that a stopped fetch can clean up; for the same reason a pipe that nobody reads
+ * does not end it.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -28,18 +29,14 @@ static int usage(void)
     return WRONG_USAGE;
 }
 
-static void stop_signals(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGTERM);
-}
-
+/* One that asks to stop is held back. */
 static bool is_stopped(void)
 {
-    sigset_t pending;
+    sigset_t stops, pending;
+    cli_stop_signals(&stops);
     sigpending(&pending);
-    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
+    sigandset(&pending, &pending, &stops);
+    return !sigisemptyset(&pending);
 }
 
 static void draw_bar(struct display *d, const char *what, uint64_t done, uint64_t total)
@@ -91,7 +88,8 @@ static int work_on(const char *name, bool get, const char *from)
 {
     struct display d = {.name = name, .terminal = isatty(STDERR_FILENO)};
     sigset_t stops, before;
-    stop_signals(&stops);
+    cli_stop_signals(&stops);
+    signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &stops, &before);
     veche_fault *f = get ? veche_dataset_get(name, from, show, &d) : veche_dataset_verify(name, show, &d);
     while (is_stopped() && sigtimedwait(&stops, NULL, &(struct timespec){0}) > 0)

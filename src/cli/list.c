@@ -31,5 +31,7 @@ int cli_list(int argc, char **argv)
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &category);
     int failed = cli_fault(veche_list(category, &text));
-    return failed ? failed : cli_print(text);
+    if (!failed)
+        cli_print(text);
+    return failed;
 }

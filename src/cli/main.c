@@ -34,6 +34,8 @@ static void print_help(FILE *out)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
+    if (!streams_open())
+        return 1; /* and nowhere to say so */
     if (!name) {
         print_help(stderr);
         return 2;
@@ -65,13 +67,12 @@ int cli_fault(veche_fault *f)
     return 1;
 }
 
-int cli_print(char *text)
+void cli_print(char *text)
 {
     size_t n = strlen(text);
-    bool is_cut = n && text[n - 1] != '\n'; /* an object has no end of line */
-    int failed = fputs(text, stdout) == EOF || (is_cut && putchar('\n') == EOF) || fflush(stdout) == EOF;
+    fputs(text, stdout);
+    if (n && text[n - 1] != '\n') /* an object has no end of line */
+        putchar('\n');
+    fflush(stdout);
     free(text);
-    if (failed)
-        fputs("veche: standard output cannot be written\n", stderr);
-    return failed;
 }

@@ -1,4 +1,5 @@
 /* progress.c - how a long job looks: a bar that moves on a terminal, a line an evaluation elsewhere. */
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -13,9 +14,9 @@ enum { BAR = 24 };
 
 static const double MUCH_WAITING = 0.03; /* from here on it is worth a word */
 
-void progress_init(struct progress *p)
+void progress_init(struct progress *p, struct watchman *w)
 {
-    *p = (struct progress){.terminal = isatty(STDERR_FILENO) != 0, .last_s = -1};
+    *p = (struct progress){.terminal = isatty(STDERR_FILENO) != 0, .last_s = -1, .watchman = w};
     setlocale(LC_CTYPE, "");
 }
 
@@ -125,9 +126,8 @@ static void print_evaluation(const veche_event *e)
             clock_text(e->real_s, time));
 }
 
-void progress_watch(void *progress, const veche_event *event)
+static void show(struct progress *p, const veche_event *event)
 {
-    struct progress *p = progress;
     switch (event->kind) {
     case VECHE_PROGRESS:
         if (!p->terminal || (event->real_s - p->last_s < 0.1 && event->round < event->rounds))
@@ -151,4 +151,13 @@ void progress_watch(void *progress, const veche_event *event)
     case VECHE_CHECKPOINT:
         break;
     }
+}
+
+void progress_watch(void *progress, const veche_event *event)
+{
+    struct progress *p = progress;
+    errno = 0;
+    show(p, event);
+    if (errno == EPIPE)
+        watchman_stop(p->watchman);
 }

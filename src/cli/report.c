@@ -92,7 +92,9 @@ static int write_figures(const veche_report *r, const struct words *w)
 static int show(const veche_report *r, const struct words *w)
 {
     char *text = NULL;
-    int failed = cli_fault(veche_report_print(r, w->json ? "json" : "text", w->by, &text)) || cli_print(text);
+    int failed = cli_fault(veche_report_print(r, w->json ? "json" : "text", w->by, &text));
+    if (!failed)
+        cli_print(text);
     if (w->json)
         putchar('\n');
     if (!failed && (w->html || !w->json))

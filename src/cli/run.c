@@ -66,7 +66,9 @@ static int print_end(const veche_run *r, bool json)
 {
     char *text = NULL;
     int failed = cli_fault(json ? veche_summary(r, &text) : veche_table(r, &text));
-    return failed ? failed : cli_print(text);
+    if (!failed)
+        cli_print(text);
+    return failed;
 }
 
 static void print_start(const veche_run *r)
@@ -122,8 +124,8 @@ int cli_run(int argc, char **argv)
         return 1;
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
-    progress_init(&progress);
     watchman_init(&watchman);
+    progress_init(&progress, &watchman);
     int failed = cli_fault(veche_agree(veche_load_with(w.file, w.overrides, w.n_overrides, &e)));
     free(w.overrides);
     failed = failed ? failed : cli_refuse_crowd(e);
@@ -155,8 +157,8 @@ int cli_resume(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &w);
     if (veche_is_comparison(w.file))
         return cli_resume_comparison(w.file, w.json);
-    progress_init(&progress);
     watchman_init(&watchman);
+    progress_init(&progress, &watchman);
     veche_options options = {.watch = progress_watch, .ctx = &progress};
     int failed = cli_fault(veche_resume(w.file, &options, &r));
     if (!failed)
@@ -188,11 +190,13 @@ int cli_check(int argc, char **argv)
     if (failed)
         return failed;
     char *layers = NULL;
-    failed = cli_fault(veche_describe_model(e, &layers));
+    failed = cli_fault(veche_describe_model(e, &layers)) || cli_fault(veche_print(e, &text));
     if (!failed) {
-        failed = cli_fault(veche_print(e, &text)) || cli_print(text);
+        cli_print(text);
         putchar('\n');
-        failed = cli_print(layers) || failed;
+        cli_print(layers);
+    } else {
+        free(layers);
     }
     veche_experiment_free(e);
     return failed;

@@ -1,8 +1,11 @@
-/* signals.c - Ctrl+C at a long job.
+/* signals.c - Ctrl+C at a long job, and whatever else asks it to stop.
  *
- * SIGINT and SIGTERM are taken by a thread of their own that asks the job to stop, and says so; one that comes a second later
- * or more, or before the job begins, ends the program at once (what is on the disk stays whole, since files are replaced
- * only by rename).
+ *   SIGINT, SIGTERM   taken by a thread of their own that asks the job to stop, and says so; one that comes a second later or
+ *                     more, or before the job begins, ends the program at once (what is on the disk stays whole, since files
+ *                     are replaced only by rename)
+ *   SIGHUP            the same, but however often it comes it never means: at once. Not under `nohup`
+ *   SIGXCPU           likewise; the kernel repeats it every second from `ulimit -St` on
+ *   SIGPIPE           ignored: a progress line that nobody reads any more asks the job to stop (progress.c)
  */
 #include <stdio.h>
 #include <time.h>
@@ -43,23 +46,37 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void watchman_stop(struct watchman *w)
+{
+    void *job = atomic_load(&w->job);
+    if (job && !atomic_exchange(&w->has_asked, true))
+        w->stop(job);
+}
+
+static bool is_in_earnest(int signal_number)
+{
+    return signal_number == SIGINT || signal_number == SIGTERM;
+}
+
 static void *watch_signals(void *arg)
 {
     struct watchman *w = arg;
-    double asked_s = 0; /* not yet */
+    double asked_s = 0; /* not yet, in earnest */
     for (;;) {
         int signal_number;
         sigwait(&w->signals, &signal_number);
         if (signal_number == SIGUSR1)
             return NULL; /* the job is over */
-        if (asked_s > 0 && now_s() < asked_s + TWICE_S)
+        if (is_in_earnest(signal_number) && asked_s > 0) {
+            if (now_s() >= asked_s + TWICE_S)
+                end_at_once("\nveche: stopped at once; the last checkpoint is whole\n");
             continue;
-        if (asked_s > 0)
-            end_at_once("\nveche: stopped at once; the last checkpoint is whole\n");
+        }
         if (!atomic_load(&w->job) && !job_begins(w))
             return NULL;
-        asked_s = now_s();
-        w->stop(atomic_load(&w->job));
+        if (is_in_earnest(signal_number))
+            asked_s = now_s();
+        watchman_stop(w);
     }
 }
 
@@ -68,9 +85,9 @@ static void *watch_signals(void *arg)
 static void give_back(int signal_number, siginfo_t *unused, void *context)
 {
     (void)unused;
-    sigset_t *mask = &((ucontext_t *)context)->uc_sigmask;
-    sigaddset(mask, SIGINT);
-    sigaddset(mask, SIGTERM);
+    sigset_t *mask = &((ucontext_t *)context)->uc_sigmask, stops;
+    cli_stop_signals(&stops);
+    sigorset(mask, mask, &stops);
     kill(getpid(), signal_number);
 }
 
@@ -79,13 +96,30 @@ void cli_say_stopping(void)
     fputs("\nveche: stopping after this round; once more to stop at once\n", stderr);
 }
 
+static bool is_ignored(int signal_number)
+{
+    struct sigaction now;
+    return sigaction(signal_number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void cli_stop_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGXCPU);
+    if (!is_ignored(SIGHUP))
+        sigaddset(set, SIGHUP);
+}
+
 void watchman_init(struct watchman *w)
 {
     *w = (struct watchman){0};
-    sigemptyset(&w->signals);
-    sigaddset(&w->signals, SIGINT);
-    sigaddset(&w->signals, SIGTERM);
+    sigset_t stops;
+    cli_stop_signals(&stops);
+    w->signals = stops;
     sigaddset(&w->signals, SIGUSR1); /* from this program to its own watchman */
+    signal(SIGPIPE, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &w->signals, NULL);
     w->watches = pthread_create(&w->thread, NULL, watch_signals, w) == 0;
     if (!w->watches) {
@@ -94,8 +128,9 @@ void watchman_init(struct watchman *w)
     }
     struct sigaction a = {.sa_sigaction = give_back, .sa_flags = SA_SIGINFO | SA_RESTART};
     a.sa_mask = w->signals;
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    for (int i = 1; i < NSIG; i++)
+        if (sigismember(&stops, i) == 1)
+            sigaction(i, &a, NULL);
 }
 
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A run that is asked to stop: once, twice in a breath, twice in earnest, and beside a library whose threads take signals.
+# A run that is asked to stop: once, twice in a breath, twice in earnest, beside a library whose threads take signals, by a
+# terminal that is closed and by a limit of time.
 source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$work"
 cat >exp.yaml <<'Y'
@@ -57,4 +58,25 @@ for signal in INT TERM; do
         skip_part "$signal taken by a library's thread" 'sanitizers want to be loaded before any other library'
     fi
 done
+
+# What comes by itself, again and again, never means: at once.
+for signal in HUP XCPU; do
+    begin once-$signal
+    kill -$signal $pid
+    stopped "$signal" once-$signal
+done
+begin repeated
+kill -STOP $pid
+for signal in HUP XCPU; do kill -$signal $pid; done
+kill -CONT $pid
+stopped 'HUP and XCPU at the same time' repeated
+begin nohup nohup
+kill -HUP $pid
+sleep 0.3
+holds 'nohup: goes on' kill -0 $pid
+kill -TERM $pid
+stopped 'nohup: TERM' nohup
+(ulimit -St 1 && exec "$veche" run exp.yaml -d limited >limited.out 2>limited.err) &
+pid=$!
+stopped 'the time of ulimit -St' limited
 done_checking
