@@ -26,6 +26,12 @@ bool folder_is(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool file_is(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 static fault make_one(const char *path)
 {
     if (mkdir(path, 0777) == 0 || folder_is(path))

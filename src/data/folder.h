@@ -15,6 +15,7 @@ fault folder_join(char *path, size_t n, const char *folder, const char *name);
 uint64_t folder_bytes(const char *path); /* of all files in it and below */
 void folder_remove(const char *path);    /* and all in it; as far as possible */
 bool folder_is(const char *path);
+bool file_is(const char *path);
 
 /* Writes a new file whole and makes sure it reached the disk; on a fault no file is left. */
 fault file_write(const char *path, const void *bytes, size_t n);

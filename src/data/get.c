@@ -136,6 +136,8 @@ static fault from_local(const struct known *k, const char *from, const char *set
         return FAIL(FAULT_FILE, "%s: cannot be read: %s", from, strerror(errno));
     if (folder_is(from))
         TRY(unpack_folder(k, from, set, progress));
+    else if (!file_is(from))
+        return FAIL(FAULT_FILE, "%s: is neither a folder nor a file", from);
     else
         TRY(unpack_archive(k, from, set, progress));
     return check_here(k, set, progress);

@@ -61,6 +61,7 @@ const struct known known_fashion_mnist = {
     FASHION_MNIST_IS,
     .layout = LAYOUT_IDX,
     .classes = 10,
+    .idx_pixels = 28 * 28,
     .files = fashion_files,
     .n_files = COUNT(fashion_files),
     .system = "/usr/share/datasets/fashion-mnist",
@@ -103,6 +104,20 @@ fault progress_tell(const struct progress *p, const char *what, uint64_t done, u
     if (p->call && !p->call(p->ctx, what, done, total))
         return FAIL(FAULT_STOPPED, "stopped on request");
     return OK;
+}
+
+size_t known_bytes(const struct known *k, const struct known_file *file)
+{
+    enum { HEAD = 16 };
+    if (k->layout == LAYOUT_IDX)
+        return HEAD + file->n * k->idx_pixels;
+    return file->n * (CIFAR_PIXELS + (k->layout == LAYOUT_CIFAR_COARSE ? 2 : 1));
+}
+
+size_t known_label_bytes(const struct known_file *file)
+{
+    enum { HEAD = 8 };
+    return HEAD + file->n;
 }
 
 bool known_is_in(const struct known *k, const char *folder)
@@ -153,12 +168,12 @@ static fault check_sum(const struct known *k, const struct source *s, const char
     return OK;
 }
 
-static fault open_in(const char *folder, const char *name, struct source *out)
+static fault open_in(const char *folder, const char *name, size_t n_bytes, struct source *out)
 {
     char path[PATH_ROOM];
     if (!source_find(folder, name, path, sizeof path))
         return FAIL(FAULT_FILE, "%s/%s: there is no such file", folder, name);
-    return source_open(path, SOURCE_MOST, out);
+    return source_open(path, source_room(n_bytes), out);
 }
 
 static fault take(const struct known *k, const struct known_file *file, const struct source *s,
@@ -179,9 +194,9 @@ static fault read_file(const struct known *k, const struct known_file *file, con
                        struct part *part)
 {
     struct source s = {0}, labels = {0};
-    fault f = open_in(folder, file->name, &s);
+    fault f = open_in(folder, file->name, known_bytes(k, file), &s);
     if (!f && file->labels)
-        f = open_in(folder, file->labels, &labels);
+        f = open_in(folder, file->labels, known_label_bytes(file), &labels);
     if (!f)
         f = take(k, file, &s, &labels, part);
     if (!f)

@@ -58,6 +58,7 @@ struct known {
     const char *name, *help;
     enum layout layout;
     size_t classes;
+    size_t idx_pixels; /* LAYOUT_IDX: of one picture */
     const struct known_file *files;
     size_t n_files;
     const char *also;             /* the folder's name in the official archive, or NULL     */
@@ -71,6 +72,10 @@ extern const struct known known_fashion_mnist, known_cifar_10, known_cifar_100;
 extern const struct known *const known_sets[]; /* NULL-terminated */
 
 const struct known *known_find(const char *name); /* or NULL */
+
+/* How long a file is, or the file of its labels. */
+size_t known_bytes(const struct known *k, const struct known_file *file);
+size_t known_label_bytes(const struct known_file *file);
 
 /* Whether all files are in the folder, whatever their bytes. */
 bool known_is_in(const struct known *k, const char *folder);

@@ -12,6 +12,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +216,8 @@ static fault read_all(FILE *file, const char *path, size_t most, struct growing 
 fault source_open(const char *path, size_t most, struct source *out)
 {
     struct growing packed = {0};
-    FILE *file = fopen(path, "rbe");
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us up */
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
     if (!file)
         return fail_read(path);
     fault f = read_all(file, path, most, &packed);

@@ -14,8 +14,13 @@ struct source {
     size_t n;
 };
 
-/* More than any file of a known set by far, less than a compressed bomb wants. */
+/* More than any data set by far, less than a compressed bomb wants: for files of which nothing is known. */
 #define SOURCE_MOST ((size_t)1 << 33)
+/* The most that a file may take that has n bytes, packed or not: what cannot be compressed becomes a little longer. */
+static inline size_t source_room(size_t n)
+{
+    return n + n / 64 + 65536;
+}
 
 /* Reads a whole file; gzip and xz are told by their first bytes and unpacked, at most to `most` bytes.
  * Offsets in faults about an unpacked file count unpacked bytes, and its name says so. */

@@ -3,7 +3,8 @@
  *   archive: every regular file by its last name; the data.tar of a .deb is entered as an archive of its own
  *   mosaics: two passes, first the labels, then each PNG becomes a file of records
  *
- * Only names from the table of known sets are ever written, so an archive cannot put anything elsewhere.
+ * Only names from the table of known sets are ever written, so an archive cannot put anything elsewhere; and nothing is
+ * unpacked that is longer than the table says, so a few packed bytes cannot fill the memory.
  */
 #include "data/unpack.h"
 
@@ -22,10 +23,11 @@ enum { BLOCK = 1 << 18 };
 
 /* What to do with an archive's files. */
 struct visitor {
-    bool (*wants)(void *ctx, const char *name);
+    size_t (*room)(void *ctx, const char *name); /* the most bytes that the file may have, packed or not; 0: it is not wanted */
     fault (*take)(void *ctx, const char *name, const struct source *file);
     void *ctx;
     const struct progress *progress;
+    size_t most;    /* bytes that the archive may unpack to */
     uint64_t total; /* bytes of the archive */
 };
 
@@ -51,24 +53,64 @@ static fault new_reader(struct archive **out)
     return OK;
 }
 
-static fault read_entry(struct archive *a, struct archive_entry *entry, const char *from, const char *name,
-                        struct source *out)
+/* Everything that is read from an archive counts. */
+struct reading {
+    struct archive *archive;
+    const char *from;
+    const struct visitor *v;
+    uint64_t unpacked;
+};
+
+/* Filters count what they give; a zip file unpacks by itself. */
+static fault go_on(struct reading *r)
+{
+    const struct visitor *v = r->v;
+    uint64_t filtered = (uint64_t)archive_filter_bytes(r->archive, 0);
+    if ((filtered > r->unpacked ? filtered : r->unpacked) > v->most)
+        return FAIL(FAULT_DATA, "%s: unpacks to more than %zu bytes, more than such an archive can have", r->from, v->most);
+    uint64_t taken = v->total ? (uint64_t)archive_filter_bytes(r->archive, -1) : 0;
+    return progress_tell(v->progress, "unpacking", taken < v->total ? taken : v->total, v->total);
+}
+
+static fault skip_entry(struct reading *r)
+{
+    const void *block;
+    size_t n;
+    la_int64_t offset;
+    int rc;
+    while ((rc = archive_read_data_block(r->archive, &block, &n, &offset)) == ARCHIVE_OK) {
+        r->unpacked += n;
+        TRY(go_on(r));
+    }
+    return rc == ARCHIVE_EOF || rc == ARCHIVE_WARN ? OK : fail_archive(r->archive, r->from);
+}
+
+static fault fill(struct reading *r, uint8_t *bytes, size_t size)
+{
+    for (size_t n = 0; n < size;) {
+        ssize_t got = archive_read_data(r->archive, bytes + n, size - n < BLOCK ? size - n : BLOCK);
+        if (got <= 0)
+            return fail_archive(r->archive, r->from);
+        n += (size_t)got;
+        r->unpacked += (size_t)got;
+        TRY(go_on(r));
+    }
+    return OK;
+}
+
+static fault read_entry(struct reading *r, struct archive_entry *entry, const char *name, size_t most, struct source *out)
 {
     int64_t size = archive_entry_size(entry);
-    if (!archive_entry_size_is_set(entry) || size < 0 || (uint64_t)size > SOURCE_MOST)
-        return FAIL(FAULT_DATA, "%s: %s has an impossible size", from, name);
+    if (!archive_entry_size_is_set(entry) || size < 0 || (uint64_t)size > most)
+        return FAIL(FAULT_DATA, "%s: %s has %lld bytes, more than such a file can have", r->from, name, (long long)size);
     uint8_t *bytes = malloc(size ? (size_t)size : 1);
-    char *full = malloc(strlen(from) + strlen(name) + 3);
-    size_t n = 0;
-    ssize_t got = 0;
-    while (bytes && full && n < (size_t)size && (got = archive_read_data(a, bytes + n, (size_t)size - n)) > 0)
-        n += (size_t)got;
-    if (bytes && full && n == (size_t)size) {
-        sprintf(full, "%s: %s", from, name);
-        *out = (struct source){full, bytes, n};
+    char *full = malloc(strlen(r->from) + strlen(name) + 3);
+    fault f = bytes && full ? fill(r, bytes, (size_t)size) : OUT_OF_MEMORY;
+    if (!f) {
+        sprintf(full, "%s: %s", r->from, name);
+        *out = (struct source){full, bytes, (size_t)size};
         return OK;
     }
-    fault f = bytes && full ? fail_archive(a, from) : OUT_OF_MEMORY;
     free(bytes);
     free(full);
     return f;
@@ -87,17 +129,19 @@ static fault enter(const struct source *inner, const struct visitor *v)
     return f;
 }
 
-static fault visit(struct archive *a, struct archive_entry *entry, const char *from, const struct visitor *v)
+static fault visit(struct reading *r, struct archive_entry *entry)
 {
+    const struct visitor *v = r->v;
     const char *path = archive_entry_pathname(entry);
     if (!path || archive_entry_filetype(entry) != AE_IFREG)
-        return OK;
+        return skip_entry(r);
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     bool nested = v->total && text_starts(name, "data.tar"); /* one level: in the archive that was opened */
-    if (!nested && !v->wants(v->ctx, name))
-        return OK;
+    size_t room = nested ? v->most : v->room(v->ctx, name);
+    if (!room)
+        return skip_entry(r);
     struct source file = {0};
-    TRY(read_entry(a, entry, from, name, &file));
+    TRY(read_entry(r, entry, name, room, &file));
     fault f = nested ? enter(&file, v) : v->take(v->ctx, name, &file);
     source_close(&file);
     return f;
@@ -105,6 +149,7 @@ static fault visit(struct archive *a, struct archive_entry *entry, const char *f
 
 static fault walk(struct archive *a, const char *from, const struct visitor *v)
 {
+    struct reading r = {a, from, v, 0};
     struct archive_entry *entry;
     for (;;) {
         int rc = archive_read_next_header(a, &entry);
@@ -112,9 +157,8 @@ static fault walk(struct archive *a, const char *from, const struct visitor *v)
             return OK;
         if (rc != ARCHIVE_OK && rc != ARCHIVE_WARN)
             return fail_archive(a, from);
-        TRY(progress_tell(v->progress, "unpacking", v->total ? (uint64_t)archive_filter_bytes(a, -1) : 0,
-                          v->total));
-        TRY(visit(a, entry, from, v));
+        TRY(go_on(&r));
+        TRY(visit(&r, entry));
     }
 }
 
@@ -130,19 +174,31 @@ static fault walk_file(const char *from, struct visitor *v)
     return f;
 }
 
-/* The known file (or labels' file) that an archive's name stands for, compressed or not; NULL: none. */
-static const char *known_name(const struct known *k, const char *name)
+/* The known file (or labels' file) that an archive's name stands for, compressed or not, and how long it is; NULL: none. */
+static const char *known_name(const struct known *k, const char *name, size_t *n_bytes)
 {
     size_t n = strlen(name);
     if (n > 3 && (text_is(name + n - 3, ".gz") || text_is(name + n - 3, ".xz")))
         n -= 3;
     for (size_t i = 0; i < k->n_files; i++) {
-        const char *const names[] = {k->files[i].name, k->files[i].labels};
+        const struct known_file *file = &k->files[i];
+        const char *const names[] = {file->name, file->labels};
         for (size_t j = 0; j < 2; j++)
-            if (names[j] && strlen(names[j]) == n && strncmp(names[j], name, n) == 0)
+            if (names[j] && strlen(names[j]) == n && strncmp(names[j], name, n) == 0) {
+                *n_bytes = j ? known_label_bytes(file) : known_bytes(k, file);
                 return names[j];
+            }
     }
     return NULL;
+}
+
+/* All files of the set twice over, and what else may lie beside them. */
+static size_t most_of_archive(const struct known *k)
+{
+    size_t n = (size_t)1 << 26;
+    for (size_t i = 0; i < k->n_files; i++)
+        n += 2 * (known_bytes(k, &k->files[i]) + (k->files[i].labels ? known_label_bytes(&k->files[i]) : 0));
+    return n;
 }
 
 struct laying {
@@ -152,10 +208,11 @@ struct laying {
     bool has_train, has_test;
 };
 
-static bool wants_known(void *ctx, const char *name)
+static size_t room_for_known(void *ctx, const char *name)
 {
     const struct laying *l = ctx;
-    return known_name(l->known, name) != NULL;
+    size_t n_bytes;
+    return known_name(l->known, name, &n_bytes) ? source_room(n_bytes) : 0;
 }
 
 static fault lay_known(void *ctx, const char *name, const struct source *file)
@@ -163,8 +220,9 @@ static fault lay_known(void *ctx, const char *name, const struct source *file)
     const struct laying *l = ctx;
     char path[PATH_ROOM];
     struct source plain = {0};
-    TRY(folder_join(path, sizeof path, l->goal, known_name(l->known, name)));
-    TRY(source_unpack(file->name, file->bytes, file->n, SOURCE_MOST, &plain));
+    size_t n_bytes;
+    TRY(folder_join(path, sizeof path, l->goal, known_name(l->known, name, &n_bytes)));
+    TRY(source_unpack(file->name, file->bytes, file->n, source_room(n_bytes), &plain));
     fault f = file_write(path, plain.bytes, plain.n);
     source_close(&plain);
     return f;
@@ -187,10 +245,12 @@ static size_t first_test(const struct known *k)
     return i;
 }
 
-static bool wants_labels(void *ctx, const char *name)
+static size_t room_for_labels(void *ctx, const char *name)
 {
+    enum { EACH = 16 }; /* a number, its comma and blanks */
     const struct laying *l = ctx;
-    return text_is(name, l->known->mosaics->train_labels) || text_is(name, l->known->mosaics->test_labels);
+    bool wanted = text_is(name, l->known->mosaics->train_labels) || text_is(name, l->known->mosaics->test_labels);
+    return wanted ? source_room(EACH * labels_before(l->known, l->known->n_files)) : 0;
 }
 
 static fault take_labels(void *ctx, const char *name, const struct source *file)
@@ -214,10 +274,11 @@ static size_t png_index(const struct known *k, const char *name)
     return i;
 }
 
-static bool wants_png(void *ctx, const char *name)
+static size_t room_for_png(void *ctx, const char *name)
 {
     const struct laying *l = ctx;
-    return png_index(l->known, name) < l->known->n_files;
+    size_t i = png_index(l->known, name);
+    return i < l->known->n_files ? source_room(known_bytes(l->known, &l->known->files[i])) : 0;
 }
 
 /* Pictures as CIFAR-10's records: the label, then the planes. */
@@ -252,8 +313,8 @@ static fault lay_png(void *ctx, const char *name, const struct source *file)
 
 static fault unpack_mosaics(struct laying *l, const char *from, const struct progress *progress)
 {
-    struct visitor labels = {wants_labels, take_labels, l, progress, 0};
-    struct visitor pngs = {wants_png, lay_png, l, progress, 0};
+    struct visitor labels = {room_for_labels, take_labels, l, progress, most_of_archive(l->known), 0};
+    struct visitor pngs = {room_for_png, lay_png, l, progress, most_of_archive(l->known), 0};
     l->labels = calloc(labels_before(l->known, l->known->n_files), sizeof *l->labels);
     if (!l->labels)
         return OUT_OF_MEMORY;
@@ -268,7 +329,7 @@ fault unpack_archive(const struct known *k, const char *from, const char *goal,
                      const struct progress *progress)
 {
     struct laying l = {.known = k, .goal = goal};
-    struct visitor files = {wants_known, lay_known, &l, progress, 0};
+    struct visitor files = {room_for_known, lay_known, &l, progress, most_of_archive(k), 0};
     TRY(walk_file(from, &files));
     if (!known_is_in(k, goal) && k->mosaics)
         TRY(unpack_mosaics(&l, from, progress));
@@ -277,14 +338,14 @@ fault unpack_archive(const struct known *k, const char *from, const char *goal,
     return OK;
 }
 
-static fault lay_from(const char *folder, const char *name, const char *goal)
+static fault lay_from(const char *folder, const char *name, size_t n_bytes, const char *goal)
 {
     char path[PATH_ROOM], plain[PATH_ROOM];
     struct source s = {0};
     if (!source_find(folder, name, path, sizeof path))
         return FAIL(FAULT_FILE, "%s/%s: there is no such file", folder, name);
     TRY(folder_join(plain, sizeof plain, goal, name));
-    TRY(source_open(path, SOURCE_MOST, &s));
+    TRY(source_open(path, source_room(n_bytes), &s));
     fault f = file_write(plain, s.bytes, s.n);
     source_close(&s);
     return f;
@@ -311,9 +372,9 @@ fault unpack_folder(const struct known *k, const char *from, const char *goal,
     TRY(find_below(k, from, folder, sizeof folder));
     for (size_t i = 0; i < k->n_files; i++) {
         TRY(progress_tell(progress, "copying", i, k->n_files));
-        TRY(lay_from(folder, k->files[i].name, goal));
+        TRY(lay_from(folder, k->files[i].name, known_bytes(k, &k->files[i]), goal));
         if (k->files[i].labels)
-            TRY(lay_from(folder, k->files[i].labels, goal));
+            TRY(lay_from(folder, k->files[i].labels, known_label_bytes(&k->files[i]), goal));
     }
     return progress_tell(progress, "copying", k->n_files, k->n_files);
 }

@@ -88,9 +88,8 @@ fault events_open(struct run_folder *r)
     char path[FILE_PATH], *text;
     size_t n;
     TRY(path_join(r->path, EVENTS, sizeof path, path));
-    int events = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (events < 0)
-        return FAIL(FAULT_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    int events;
+    TRY(file_open(path, O_WRONLY | O_APPEND, &events));
     if (r->events >= 0)
         close(r->events);
     r->events = events;

@@ -114,6 +114,23 @@ fault file_replace(const char *path, const struct piece *pieces, size_t n_pieces
     return folder_sync(folder);
 }
 
+fault file_open(const char *path, int flags, int *descriptor)
+{
+    struct stat about;
+    int opened = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (opened < 0 && errno == ELOOP)
+        return FAIL(FAULT_FILE, "%s: is a symbolic link, and is not followed", path);
+    if (opened < 0 && errno != ENXIO) /* a pipe that nobody reads */
+        return FAIL(FAULT_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    if (opened < 0 || fstat(opened, &about) != 0 || !S_ISREG(about.st_mode)) {
+        if (opened >= 0)
+            close(opened);
+        return FAIL(FAULT_FILE, "%s: cannot be written: it is not a plain file", path);
+    }
+    *descriptor = opened;
+    return OK;
+}
+
 static fault read_to_end(int descriptor, const char *path, char **out, size_t *n)
 {
     struct stat about;

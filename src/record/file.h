@@ -23,6 +23,10 @@ struct piece {
  * there, and nothing else. */
 fault file_replace(const char *path, const struct piece *pieces, size_t n_pieces);
 
+/* Opens a file that is written in place, and makes it where there is none. What stands there is refused unless it is a plain
+ * file: a symbolic link could lead anywhere, and a pipe would hold us up. */
+fault file_open(const char *path, int flags, int *descriptor);
+
 /* Writes all n bytes to a descriptor; false, with errno set, when that cannot be done. */
 bool write_all(int descriptor, const void *bytes, size_t n);
 

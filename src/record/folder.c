@@ -41,9 +41,8 @@ fault folder_lock(const char *folder, int *out)
 {
     char path[FILE_PATH];
     TRY(path_join(folder, "lock", sizeof path, path));
-    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock < 0)
-        return FAIL(FAULT_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    int lock;
+    TRY(file_open(path, O_RDWR, &lock));
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         int error = errno;
         close(lock);
@@ -131,24 +130,63 @@ static fault take_name(const char *from, const char *parent, const char *name, b
     return FAIL(FAULT_FILE, "%s: there are %d runs of this name already", to, NAMES_TRIED);
 }
 
-static fault make_part_folder(const char *parent, const char *name, char path[RUN_PATH])
+/* One that another process has just swept, between these calls, is gone or has a lock that is. */
+static bool is_swept(const char *path, fault locked, int lock)
+{
+    struct stat about;
+    if (locked)
+        return fault_kind_of(locked) == FAULT_USAGE || lstat(path, &about) != 0;
+    return fstat(lock, &about) == 0 && about.st_nlink == 0;
+}
+
+/* A folder of its own, locked. */
+static fault make_part_folder(const char *parent, const char *name, char path[RUN_PATH], int *lock)
 {
     for (int i = 0; i < NAMES_TRIED; i++) {
         int n = snprintf(path, RUN_PATH, "%s/.%s.part-%ld-%d", parent, name, (long)getpid(), i);
         if (n < 0 || n >= RUN_PATH)
             return FAIL(FAULT_FILE, "%.200s...: the path is too long", parent);
-        if (mkdir(path, 0777) == 0)
-            return OK;
-        if (errno != EEXIST)
-            break;
+        if (mkdir(path, 0777) != 0) {
+            if (errno == EEXIST)
+                continue;
+            return cannot_make(path, errno);
+        }
+        int held = -1;
+        fault f = folder_lock(path, &held);
+        if (!is_swept(path, f, held)) {
+            *lock = held;
+            if (f)
+                remove_folder(path);
+            return f;
+        }
+        if (held >= 0)
+            close(held);
+        fault_drop(f);
     }
-    return cannot_make(path, errno);
+    return cannot_make(path, EEXIST);
 }
 
-static fault furnish(const char *path, const char *file, const char *text, int *lock)
+/* Parts that nobody holds. Whatever hinders this hinders nobody else. */
+static fault sweep_part_folder(void *ctx, const char *name)
+{
+    char path[FILE_PATH];
+    struct stat about;
+    int lock;
+    TRY(path_join(ctx, name, sizeof path, path));
+    if (*name != '.' || !file_is_part(name) || lstat(path, &about) != 0 || !S_ISDIR(about.st_mode))
+        return OK;
+    fault f = folder_lock(path, &lock);
+    if (!f) {
+        remove_folder(path);
+        close(lock);
+    }
+    fault_drop(f);
+    return OK;
+}
+
+static fault furnish(const char *path, const char *file, const char *text)
 {
     char first[FILE_PATH];
-    TRY(folder_lock(path, lock));
     TRY(path_join(path, file, sizeof first, first));
     struct piece piece = {text, strlen(text)};
     return file_replace(first, &piece, 1);
@@ -163,8 +201,9 @@ fault folder_create(const char *parent, const char *name, bool exactly, const ch
         return FAIL(FAULT_USAGE, "'%s' cannot be the name of a run's folder", name);
     fault f = OK;
     TRY(make_folders(parent));
-    TRY(make_part_folder(parent, name, part));
-    TRY_OR(remove, f, furnish(part, file, text, &held));
+    fault_drop(folder_each(parent, sweep_part_folder, (void *)parent));
+    TRY(make_part_folder(parent, name, part, &held));
+    TRY_OR(remove, f, furnish(part, file, text));
     TRY_OR(remove, f, take_name(part, parent, name, exactly, named));
     memcpy(part, named, sizeof named);
     TRY_OR(remove, f, folder_sync(parent));

@@ -461,6 +461,63 @@ static void every_known_set_is_well_formed(void **state)
     }
 }
 
+/* ---- bombs ---- */
+
+enum { BOMB = 1 << 26 };
+
+static struct bytes zeros(size_t n)
+{
+    return (struct bytes){calloc(1, n), n};
+}
+
+/* An archive in which one file, at `path`, is far longer than it can be, beside those of the set. */
+static void try_bomb(const struct small *s, const char *path, struct bytes bomb, const char *format, const char *filter,
+                     const char *words)
+{
+    struct member member = {path, bomb};
+    struct bytes archive = make_archive(format, filter, &member, 1);
+    char *at = path_in(s->from, "archive");
+    put_file(s->from, "archive", archive);
+    assert_fault_says(get(s, at), words);
+    assert_nothing_is_left(s);
+    free(archive.at);
+    free(at);
+}
+
+static void a_file_that_unpacks_to_more_than_the_table_says_is_a_fault(void **state)
+{
+    struct small *s = *state;
+    struct bytes bomb = zeros(BOMB), packed = pack(bomb, "gzip"), twice = zeros(3 * (size_t)BOMB);
+    char words[128];
+    snprintf(words, sizeof words, "unpacks to more than %zu bytes", source_room(s->bytes[0].n));
+    try_bomb(s, "a.bin.gz", packed, "gnutar", NULL, words);
+    try_bomb(s, "a.bin", bomb, "gnutar", "gzip", "a.bin has 67108864 bytes, more than such a file can have");
+    try_bomb(s, "a.bin", bomb, "zip", NULL, "a.bin has 67108864 bytes, more than such a file can have");
+    try_bomb(s, "readme", twice, "gnutar", "gzip", "more than such an archive can have");
+    try_bomb(s, "readme", twice, "zip", NULL, "more than such an archive can have");
+    put_all(s, s->from, NULL);
+    put_file(s->from, names[1], packed);
+    assert_fault_says(get(s, s->from), words);
+    assert_nothing_is_left(s);
+    free(bomb.at);
+    free(packed.at);
+    free(twice.at);
+}
+
+static void what_is_neither_a_folder_nor_a_file_is_refused_at_once(void **state)
+{
+    struct small *s = *state;
+    char *pipe = path_in(s->from, names[0]);
+    assert_int_equal(mkfifo(pipe, 0666), 0);
+    assert_fault_says(get(s, pipe), "is neither a folder nor a file");
+    assert_fault_says(get(s, "/dev/zero"), "/dev/zero: is neither a folder nor a file");
+    for (size_t i = 1; i < FILES; i++)
+        put_file(s->from, names[i], s->bytes[i]);
+    assert_fault_says(get(s, s->from), "is not a file");
+    assert_nothing_is_left(s);
+    free(pipe);
+}
+
 #define SMALL(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -468,6 +525,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SMALL(a_folder_gives_the_set_plain_or_packed_there_or_below),
         SMALL(archives_of_every_kind_give_the_set),
+        SMALL(a_file_that_unpacks_to_more_than_the_table_says_is_a_fault),
+        SMALL(what_is_neither_a_folder_nor_a_file_is_refused_at_once),
         SMALL(a_truncated_archive_is_a_fault_and_leaves_nothing),
         SMALL(wrong_bytes_are_told_by_their_sum_and_wrong_labels_by_their_count),
         SMALL(labels_in_another_order_are_a_fault),

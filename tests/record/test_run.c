@@ -153,6 +153,74 @@ static void opening_sweeps_the_parts_of_interrupted_writes_and_nothing_else(void
     run_close(&r);
 }
 
+static void creating_sweeps_the_folders_of_processes_that_were_killed_and_nothing_else(void **state)
+{
+    int lock;
+    assert_int_equal(mkdir(in(*state, ".x.part-123-0"), 0777), 0);
+    spit(in(*state, ".x.part-123-0/lock"), "", 0);
+    spit(in(*state, ".x.part-123-0/experiment.yaml"), "half", 4);
+    assert_int_equal(mkdir(in(*state, ".y.part-99-7"), 0777), 0); /* killed before it had a lock */
+    assert_int_equal(mkdir(in(*state, ".z.part-1-0"), 0777), 0);  /* of a process that lives */
+    assert_ok(folder_lock(in(*state, ".z.part-1-0"), &lock));
+    assert_int_equal(mkdir(in(*state, ".mine"), 0777), 0);
+    spit(in(*state, ".file.part-1-0"), "", 0);
+    struct run_folder r = created(*state, "x");
+    assert_int_equal(count_names(*state, ".part-"), 2);
+    assert_true(exists(in(*state, ".z.part-1-0/lock")));
+    assert_true(exists(in(*state, ".file.part-1-0")));
+    assert_true(exists(in(*state, ".mine")));
+    run_close(&r);
+    close(lock);
+}
+
+/* Each sweeps while the others create. */
+static void many_that_create_at_once_all_come_to_a_folder(void **state)
+{
+    enum { PROCESSES = 4, EACH = 25 };
+    for (int i = 0; i < PROCESSES; i++) {
+        if (fork() != 0)
+            continue;
+        for (int k = 0; k < EACH; k++) {
+            struct run_folder r;
+            if (run_create(*state, "x", "", 1, &r))
+                _exit(1);
+            run_close(&r);
+        }
+        _exit(0);
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        wait(&status);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(count_names(*state, "x"), PROCESSES * EACH);
+    assert_int_equal(count_names(*state, ".part-"), 0);
+}
+
+/* What a run writes in place is its own: a link could lead anywhere, a pipe would be waited for. */
+static void a_lock_or_events_that_are_not_plain_files_are_refused(void **state)
+{
+    static const char *const names[] = {"lock", "events.jsonl"};
+    spit(in(*state, "precious"), "mine", 4);
+    for (size_t i = 0; i < 2; i++) {
+        struct run_folder r = created(*state, names[i]), again;
+        run_close(&r);
+        char *path = strdup(in(r.path, names[i])), *target = strdup(in(*state, "precious"));
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(symlink(target, path), 0);
+        assert_fault(run_open(r.path, 1, &again), FAULT_FILE, "is a symbolic link, and is not followed");
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkfifo(path, 0666), 0);
+        assert_fault(run_open(r.path, 1, &again), FAULT_FILE, "it is not a plain file");
+        free(path);
+        free(target);
+    }
+    size_t n;
+    char *text = slurp(in(*state, "precious"), &n);
+    assert_string_equal(text, "mine");
+    free(text);
+}
+
 /* ---- events ---- */
 
 static void record_round(struct run_folder *r, uint64_t round)
@@ -410,6 +478,9 @@ int main(void)
         SCRATCH(a_run_is_worked_on_by_one_process_only),
         SCRATCH(a_folder_that_is_no_run_is_refused_untouched),
         SCRATCH(opening_sweeps_the_parts_of_interrupted_writes_and_nothing_else),
+        SCRATCH(creating_sweeps_the_folders_of_processes_that_were_killed_and_nothing_else),
+        SCRATCH(many_that_create_at_once_all_come_to_a_folder),
+        SCRATCH(a_lock_or_events_that_are_not_plain_files_are_refused),
         SCRATCH(an_evaluation_is_one_line_with_everything_in_it),
         SCRATCH(what_is_not_a_finite_number_is_null),
         SCRATCH(numbers_are_written_as_one_would_write_them),
