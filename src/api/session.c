@@ -30,7 +30,7 @@ fault session_check(const struct experiment *e)
                        "events: machines crash and return as written in the local world only; those of the world 'mpi' are "
                        "real");
     TRY(split_check(&e->data, (size_t)e->agents));
-    return optim_check(&e->optim);
+    return optim_check(&e->optim, e->agents);
 }
 
 fault session_topology(const struct experiment *e, struct topology **out)

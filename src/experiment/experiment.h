@@ -45,7 +45,8 @@ struct model_settings { /* model: NAME, or a list of layers */
 struct optim_settings { /* optim: */
     struct choice kind;     /* settings as the optimiser's rows say; all have lr as their first member (double) */
     struct choice schedule; /* settings as the schedule's rows say                      */
-    double warmup_epochs;   /* lr rises linearly from 0 over these, per round           */
+    double warmup_epochs;   /* lr rises linearly over these, round by round             */
+    double warmup_from;     /* the rate of the first round then; 0: one step above 0    */
     bool scale_lr;          /* linear scaling rule: lr times the number of agents       */
 };
 

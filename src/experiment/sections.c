@@ -41,7 +41,9 @@ static const struct field optim_rows[] = {
 
 static const struct field schedule_rows[] = {
     {"warmup_epochs", FIELD_REAL, AT(warmup_epochs), "0", .min = 0, .max = 1e6,
-     .help = "lr rises linearly from 0 over these, round by round"},
+     .help = "lr rises linearly over these, round by round"},
+    {"warmup_from", FIELD_REAL, AT(warmup_from), .optional = true, .min = 0, .max = 1e6, .above_min = true,
+     .help = "the rate it rises from, that of the first round; from 0 before it if left out"},
 };
 #undef AT
 

@@ -35,14 +35,13 @@ static inline const struct optim_row *optim_row(const struct optim_settings *o)
 }
 
 /* The learning rate of round k (from 0) when an epoch is `rounds_per_epoch` rounds: the base rate (times the number
- * of agents under the linear scaling rule), moved by the schedule, times the warm-up's share (k+1)/(warm-up rounds)
- * while that is below 1. */
+ * of agents under the linear scaling rule), moved by the schedule and the warm-up (schedule.c has the formula). */
 double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, double rounds_per_epoch, double epochs);
 
 /* Rows that one step reads and writes: theta and g read, theta written, every slot in use read and written. */
 size_t optim_rows_moved(const struct optim_settings *o);
 
 /* Settings that are each allowed but do not go together (nesterov without momentum): a fault with the place. */
-fault optim_check(const struct optim_settings *o);
+fault optim_check(const struct optim_settings *o, int64_t agents);
 
 #endif

@@ -1,11 +1,18 @@
 /* schedule.c - how the learning rate moves.
  *
- *   lr(k) = lr * (agents, under the linear scaling rule) * schedule(epoch of round k) * min(1, (k + 1) / W)
+ *   lr(k) = schedule(epoch of round k) * warm-up(k)      k = 0, 1, ...
+ *
+ *   warm-up(k) = L                                       after it
+ *              = L (k + 1) / W                           while k + 1 < W
+ *              = F + (L - F) k / (W - 1)                 the same from a rate F (Goyal et al. 2017)
+ *
+ * L is lr, times the agents under the linear scaling rule; W = warmup_epochs * rounds_per_epoch; F is
+ * warmup_from. The second form is the third with F = L / W: the rate rises by the same amount every round and
+ * is L in the last of them. To rise from the base rate to k times it, as the paper does, F is lr.
  *
  * A schedule is a pure factor between 0 and some number, a function of the epochs that lie behind (a fraction
- * inside an epoch) and of the epochs in all. Warm-up multiplies it during the first W = warmup_epochs *
- * rounds_per_epoch rounds, so that cosine and warm-up both start at round 0 and neither moves the other's
- * end.
+ * inside an epoch) and of the epochs in all. Warm-up multiplies it, so that cosine and warm-up both start at
+ * round 0 and neither moves the other's end.
  */
 #include <math.h>
 
@@ -50,11 +57,13 @@ double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, doub
     double lr = *(const double *)o->kind.settings;
     if (o->scale_lr)
         lr *= (double)agents;
-    lr *= schedule->factor(o->schedule.settings, (double)k / rounds_per_epoch, epochs);
+    double factor = schedule->factor(o->schedule.settings, (double)k / rounds_per_epoch, epochs);
     double rise = o->warmup_epochs * rounds_per_epoch;
-    if ((double)k + 1 < rise)
-        lr *= ((double)k + 1) / rise;
-    return lr;
+    if ((double)k + 1 >= rise)
+        return lr * factor;
+    if (o->warmup_from > 0)
+        return (o->warmup_from + (lr - o->warmup_from) * (double)k / (rise - 1)) * factor;
+    return lr * factor * (((double)k + 1) / rise);
 }
 
 static const struct schedule_row constant_row = {constant}, step_row = {step}, cosine_row = {cosine};

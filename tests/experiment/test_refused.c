@@ -76,7 +76,7 @@ static void unknown_keys_are_named_with_the_nearest_known(void **state)
             "optim: {kind: adam, schedule: {warmup: 1}}\n",
             "folder/e.yaml:4:32: optim.schedule.warmup: unknown key 'warmup' in optim.schedule of kind "
             "constant; known "
-            "are: warmup_epochs, kind, step");
+            "are: warmup_epochs, warmup_from, kind, step");
 }
 
 static void a_key_written_twice_is_refused(void **state)

@@ -124,6 +124,36 @@ static void warm_up_rises_every_round_and_ends_at_the_whole_rate(void **state)
     assert_true(optim_lr(&o, 1, 20, 10, 5) == 0.1);
 }
 
+/* Goyal et al. 2017: from the base rate to k times it, by the same amount every round. */
+static void warm_up_rises_from_the_rate_it_is_told(void **state)
+{
+    (void)state;
+    struct optim_settings o = under("constant", NULL);
+    o.warmup_epochs = 2;
+    o.warmup_from = 0.1;
+    o.scale_lr = true;
+    assert_true(optim_lr(&o, 8, 0, 10, 5) == 0.1);
+    for (uint64_t k = 0; k < 20; k++)
+        assert_rate(optim_lr(&o, 8, k, 10, 5), 0.1 + 0.7 * (double)k / 19);
+    assert_true(optim_lr(&o, 8, 19, 10, 5) == 0.8);
+    assert_true(optim_lr(&o, 8, 20, 10, 5) == 0.8);
+    struct cosine_settings s = {.floor = 0};
+    struct optim_settings falling = under("cosine", &s);
+    falling.warmup_epochs = 4;
+    falling.warmup_from = 0.02;
+    assert_rate(optim_lr(&falling, 1, 20, 10, 6), 0.75 * (0.02 + 0.08 * 20 / 39));
+}
+
+static void warm_up_from_nothing_begins_a_step_above_it(void **state)
+{
+    (void)state;
+    struct optim_settings o = under("constant", NULL), from = o;
+    o.warmup_epochs = from.warmup_epochs = 3.7;
+    from.warmup_from = 0.1 / 37;
+    for (uint64_t k = 0; k < 40; k++)
+        assert_rate(optim_lr(&from, 1, k, 10, 5), optim_lr(&o, 1, k, 10, 5));
+}
+
 static void warm_up_shorter_than_a_round_is_none(void **state)
 {
     (void)state;
@@ -179,6 +209,8 @@ int main(void)
         cmocka_unit_test(a_cosine_only_falls),
         cmocka_unit_test(a_cosine_over_no_epochs_is_its_floor),
         cmocka_unit_test(warm_up_rises_every_round_and_ends_at_the_whole_rate),
+        cmocka_unit_test(warm_up_rises_from_the_rate_it_is_told),
+        cmocka_unit_test(warm_up_from_nothing_begins_a_step_above_it),
         cmocka_unit_test(warm_up_shorter_than_a_round_is_none),
         cmocka_unit_test(warm_up_multiplies_the_schedule),
         cmocka_unit_test(the_scaling_rule_multiplies_by_the_agents),

@@ -90,16 +90,44 @@ static void nesterov_without_momentum_is_named_with_its_place(void **state)
     (void)state;
     struct sgd_settings s = {.lr = 0.1, .nesterov = true};
     struct optim_settings o = {.kind = {optimiser("sgd"), &s, NULL, {"x.yaml", 3, 7}}};
-    fault f = optim_check(&o);
+    fault f = optim_check(&o, 1);
     assert_non_null(f);
     assert_int_equal(fault_kind_of(f), FAULT_EXPERIMENT);
     assert_non_null(strstr(fault_text(f), "x.yaml:3:7: "));
     assert_non_null(strstr(fault_text(f), "momentum"));
     fault_drop(f);
     s.momentum = 0.9;
-    assert_null(optim_check(&o));
+    assert_null(optim_check(&o, 1));
     s = (struct sgd_settings){.lr = 0.1};
-    assert_null(optim_check(&o));
+    assert_null(optim_check(&o, 1));
+}
+
+static void a_warm_up_from_a_rate_must_be_one_and_rise(void **state)
+{
+    (void)state;
+    static const struct {
+        double from, epochs;
+        bool scale_lr;
+        const char *words;
+    } cases[] = {
+        {0, 0, false, NULL},
+        {0.05, 5, false, NULL},
+        {0.05, 0, false, "without warmup_epochs there is no warm-up"},
+        {0.1, 5, false, "0.1 is not below the rate it leads to, 0.1"},
+        {0.1, 5, true, NULL}, /* as in the paper: from the base rate to that of all agents */
+        {0.9, 5, true, "0.9 is not below the rate it leads to, 0.8"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sgd_settings s = {.lr = 0.1};
+        struct optim_settings o = {.kind = {optimiser("sgd"), &s, NULL, {"x.yaml", 3, 7}},
+                                   .warmup_epochs = cases[i].epochs,
+                                   .warmup_from = cases[i].from,
+                                   .scale_lr = cases[i].scale_lr};
+        fault f = optim_check(&o, 8);
+        assert_true((f != NULL) == (cases[i].words != NULL));
+        assert_true(!f || strstr(fault_text(f), cases[i].words));
+        fault_drop(f);
+    }
 }
 
 static void other_optimisers_pass_the_check(void **state)
@@ -109,7 +137,7 @@ static void other_optimisers_pass_the_check(void **state)
     for (size_t i = 0; i < optim_kinds.n; i++) {
         const struct kind *kind = &optim_kinds.rows[i];
         struct optim_settings o = {.kind = {.kind = kind, .settings = filled(kind, &arena)}};
-        assert_null(optim_check(&o));
+        assert_null(optim_check(&o, 1));
     }
     arena_release(&arena);
 }
@@ -120,6 +148,7 @@ int main(void)
         cmocka_unit_test(what_is_left_out_is_as_in_pytorch),
         cmocka_unit_test(values_that_would_spoil_every_step_are_refused),
         cmocka_unit_test(nesterov_without_momentum_is_named_with_its_place),
+        cmocka_unit_test(a_warm_up_from_a_rate_must_be_one_and_rise),
         cmocka_unit_test(other_optimisers_pass_the_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
