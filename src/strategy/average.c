@@ -5,16 +5,22 @@
  *
  * tau = 1 is parallel SGD; a larger tau is local SGD (McDonald et al. 2010); `tau: end` is one-shot averaging
  * (Zinkevich et al. 2010; Zhang et al. 2012). The last round is always followed by an averaging, so that all
- * end with one model. Before epoch `from_epoch` every round is: post-local SGD (Lin et al. 2020), which is
- * synchronous first and local afterwards.
+ * end with one model.
+ *
+ * Until epoch `from_epoch` rounds are synchronous: all step by the mean gradient (post-local SGD, Lin et al.
+ * 2020). That is `allreduce`, bit for bit, whatever the optimiser:
+ *
+ *   theta <- theta - alpha_k sum_j w_j g^j
  *
  * With `momentum` eta and `block_rate` zeta a block of rounds is one step of a larger descent (BMUF, Chen and
- * Huo 2016):
+ * Huo 2016). A block begins at phi_{t-1} and ends in the mean of what all have come to:
  *
- *   Delta_t = eta Delta_{t-1} + zeta (mean - theta_{t-1})
+ *   Delta_t = eta Delta_{t-1} + zeta (mean - phi_{t-1})
  *   theta_t = theta_{t-1} + Delta_t
+ *   phi_t   = theta_t                      classical block momentum
+ *   phi_t   = theta_t + eta Delta_t        Nesterov block momentum (`nesterov`)
  *
- * where theta_t is what all go on from; eta = 0, zeta = 1 is averaging. KEEP0 holds theta_{t-1}, KEEP1 Delta.
+ * eta = 0, zeta = 1 is averaging. After the last block all hold theta_t. KEEP0 holds theta, KEEP1 Delta.
  *
  * After an averaging all have the same parameters, bit for bit. When somebody dies in it the living re-form
  * (group.h) and average what they had: sums are made in the gradient's row, which nobody needs then, so no
@@ -29,6 +35,7 @@ enum weighing { EQUALLY, BY_DATA };
 struct average {
     int64_t tau; /* 0: only at the end */
     double momentum, block_rate, from_epoch;
+    bool nesterov;
     int weights, algorithm;
     struct mixed mixed;
 };
@@ -45,11 +52,14 @@ static bool is_block_momentum(const struct average *s)
     return s->momentum != 0 || s->block_rate != 1;
 }
 
+static bool is_synchronous(const struct agent *a, const struct average *s)
+{
+    return (double)(a->k + 1) <= s->from_epoch * a->stage->rounds_per_epoch;
+}
+
 static bool is_due(const struct agent *a, const struct average *s)
 {
-    uint64_t done = a->k + 1;
-    bool is_early = (double)done <= s->from_epoch * a->stage->rounds_per_epoch;
-    return is_early || agent_is_in_last_round(a) || (s->tau && done % (uint64_t)s->tau == 0);
+    return agent_is_in_last_round(a) || (s->tau && is_nth(a->k, (uint64_t)s->tau));
 }
 
 /* Once in a generation everyone tells everyone how many samples it has. */
@@ -85,14 +95,24 @@ static fault keep_sum(struct agent *a, enum row row)
     return agent_combine(a, row, &(struct term){1, ROW_GRADS, NULL}, 1);
 }
 
+/* The mean is in the gradient's row. */
 static fault step_of_block(struct agent *a, const struct average *s)
 {
+    double eta = s->momentum, zeta = s->block_rate;
+    double eta_after = s->nesterov ? eta - zeta * eta : eta; /* phi_{t-1} = theta_{t-1} + eta Delta_{t-1} */
     const struct term delta[] = {
-        {s->momentum, ROW_KEEP1, NULL}, {s->block_rate, ROW_GRADS, NULL}, {-s->block_rate, ROW_KEEP0, NULL}};
+        {eta_after, ROW_KEEP1, NULL}, {zeta, ROW_GRADS, NULL}, {-zeta, ROW_KEEP0, NULL}};
     const struct term theta[] = {{1, ROW_KEEP0, NULL}, {1, ROW_KEEP1, NULL}};
+    const struct term phi[] = {{1, ROW_KEEP0, NULL}, {eta, ROW_KEEP1, NULL}};
     TRY(agent_combine(a, ROW_KEEP1, delta, 3));
     TRY(agent_combine(a, ROW_KEEP0, theta, 2));
-    return agent_combine(a, ROW_PARAMS, theta, 1);
+    return agent_combine(a, ROW_PARAMS, phi, s->nesterov && !agent_is_in_last_round(a) ? 2 : 1);
+}
+
+/* theta of the block that begins. */
+static fault begin_blocks(struct agent *a, const struct average *s)
+{
+    return is_block_momentum(s) ? agent_combine(a, ROW_KEEP0, &(struct term){1, ROW_PARAMS, NULL}, 1) : OK;
 }
 
 /* The parameters come last, and nobody is waited for after them: whoever has taken the block's step is in the
@@ -112,6 +132,29 @@ static fault average_members(struct agent *a, const struct average *s, struct we
     return is_block_momentum(s) ? step_of_block(a, s) : keep_sum(a, ROW_PARAMS);
 }
 
+/* The mean gradient of all, as allreduce.c makes it. */
+static fault learn_together(struct agent *a, const struct average *s, struct weight *w)
+{
+    if (group_is_incomplete(agent_group(a)))
+        return FAIL(FAULT_PEER, "an agent can be reached again");
+    TRY(weigh(a, s, w));
+    TRY(agent_learn(a));
+    TRY(sum_up(a, s, ROW_GRADS, w->value));
+    return s->mixed.statistics ? group_mean(agent_group(a), collectives[s->algorithm], ROW_STATS, 0, TO_END)
+                               : OK;
+}
+
+/* Where somebody is lost the round is done again by those who are left. */
+static fault synchronous_round(struct agent *a, const struct average *s, struct weight *w)
+{
+    fault f = learn_together(a, s, w);
+    if (f)
+        return agent_regroup_after(a, f);
+    TRY(agent_update(a));
+    TRY(begin_blocks(a, s));
+    return agent_end_round(a);
+}
+
 /* With whoever is there in the end, if only the agent itself. */
 static fault average_the_living(struct agent *a, const struct average *s, struct weight *w)
 {
@@ -121,20 +164,23 @@ static fault average_the_living(struct agent *a, const struct average *s, struct
     return OK;
 }
 
+static fault local_round(struct agent *a, const struct average *s, struct weight *w)
+{
+    TRY(agent_learn(a));
+    TRY(agent_update(a));
+    if (is_due(a, s))
+        TRY(average_the_living(a, s, w));
+    return agent_goes_on(a) ? agent_end_round(a) : OK; /* not where all others have ended */
+}
+
 static fault average_run(struct agent *a)
 {
     const struct average *s = a->settings;
     struct weight w = {0};
-    if (is_block_momentum(s) && a->k == 0 && !a->has_been_down)
-        TRY(agent_combine(a, ROW_KEEP0, &(struct term){1, ROW_PARAMS, NULL}, 1)); /* theta_0 */
-    while (agent_goes_on(a)) {
-        TRY(agent_learn(a));
-        TRY(agent_update(a));
-        if (is_due(a, s))
-            TRY(average_the_living(a, s, &w));
-        if (agent_goes_on(a)) /* not where all others have ended */
-            TRY(agent_end_round(a));
-    }
+    if (a->k == 0 && !a->has_been_down)
+        TRY(begin_blocks(a, s));
+    while (agent_goes_on(a))
+        TRY(is_synchronous(a, s) ? synchronous_round(a, s, &w) : local_round(a, s, &w));
     return agent_agree(a);
 }
 
@@ -142,6 +188,9 @@ static fault average_check(const struct experiment *e, size_t n_agents)
 {
     (void)n_agents;
     const struct average *s = e->strategy.settings;
+    if (s->nesterov && s->momentum == 0)
+        return fail_at(e->strategy.place,
+                       "strategy.nesterov: block momentum looks ahead where strategy.momentum is above 0");
     return strategy_check_native(e, "algorithm", s->algorithm == NATIVE);
 }
 
@@ -163,7 +212,7 @@ static const struct field fields[] = {
      .fallback = "0",
      .min = 0,
      .max = 1e9,
-     .help = "until then all average after every round (post-local SGD)"},
+     .help = "until then all step by their mean gradient, every round (post-local SGD)"},
     {.name = "momentum",
      .kind = FIELD_REAL,
      .offset = AT(momentum),
@@ -171,6 +220,11 @@ static const struct field fields[] = {
      .min = 0,
      .max = 0.999999,
      .help = "of the steps from one averaging to the next (BMUF)"},
+    {.name = "nesterov",
+     .kind = FIELD_FLAG,
+     .offset = AT(nesterov),
+     .fallback = "false",
+     .help = "such steps look ahead, as Nesterov's momentum does (BMUF)"},
     {.name = "block_rate",
      .kind = FIELD_REAL,
      .offset = AT(block_rate),
