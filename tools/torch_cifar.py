@@ -199,7 +199,7 @@ class Training:
         return left[:n]
 
     def who_takes_part(self, first, n):
-        rounds = torch.arange(first, first + n)[:, None]
+        rounds = torch.arange(first + 1, first + n + 1)[:, None]
         return rounds % torch.tensor(self.args.learn_every or [1] * self.args.agents) == 0
 
     def mixing(self, first, takes_part):
@@ -208,7 +208,7 @@ class Training:
         one = torch.eye(n, dtype=torch.float64)
         mixes = one.repeat(len(takes_part), 1, 1)
         for i, (k, take) in enumerate(zip(range(first, first + len(takes_part)), takes_part)):
-            if k % self.args.mix_every:
+            if (k + 1) % self.args.mix_every:
                 continue
             if not self.args.pairs:
                 w = self.weights * (1 - one) * take[:, None] * take

@@ -91,7 +91,7 @@ static fault learn(struct agent *a, const struct admm *s)
         TRY(agent_learn(a));
         TRY(add_pull(a, s->rho));
         TRY(agent_update(a));
-        met = (a->k + 1) % steps == 0 || agent_is_in_last_round(a);
+        met = is_nth(a->k, steps) || agent_is_in_last_round(a);
         if (met)
             TRY(meet(a, s->rho));
         TRY(agent_end_round(a));

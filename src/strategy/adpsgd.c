@@ -47,7 +47,7 @@ static fault adpsgd_run(struct agent *a)
     const struct adpsgd *s = a->settings;
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));
-        if (a->k % (uint64_t)s->every == 0)
+        if (is_nth(a->k, (uint64_t)s->every))
             TRY(average_with_one(a, s));
         TRY(agent_update(a));
         TRY(agent_end_round(a));

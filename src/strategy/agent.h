@@ -102,6 +102,12 @@ static inline bool agent_helps(const struct agent *a)
     return a->index >= a->stage->n_agents;
 }
 
+/* What happens every n rounds happens in the n-th, the 2n-th, ...; k rounds lie behind. */
+static inline bool is_nth(uint64_t k, uint64_t n)
+{
+    return (k + 1) % n == 0;
+}
+
 /* Neighbours in the topology; without one nobody has any. */
 size_t agent_degree(const struct agent *a);
 size_t agent_neighbour(const struct agent *a, size_t i);

@@ -32,7 +32,7 @@ static uint64_t value_of(const struct reals *r, size_t agent)
 
 static bool mixes(const struct consensus *c, size_t agent, uint64_t k)
 {
-    return k % (uint64_t)c->every == 0 && k % value_of(&c->mix_every, agent) == 0;
+    return is_nth(k, (uint64_t)c->every) && is_nth(k, value_of(&c->mix_every, agent));
 }
 
 static bool takes_part(const struct agent *a, const struct consensus *c, size_t peer, uint64_t k)
@@ -112,7 +112,7 @@ static fault consensus_run(struct agent *a)
 {
     const struct consensus *c = a->settings;
     while (agent_goes_on(a)) {
-        bool learns = a->k % value_of(&c->learn_every, a->index) == 0;
+        bool learns = is_nth(a->k, value_of(&c->learn_every, a->index));
         bool mixing = mixes(c, a->index, a->k);
         if (mixing && c->order == COMBINE_THEN_ADAPT)
             TRY(send_to_neighbours(a, c)); /* theta^t_k travels while g^t_k is computed */

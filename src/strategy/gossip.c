@@ -84,7 +84,7 @@ static fault gossip_run(struct agent *a)
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));
         TRY(agent_update(a));
-        if (a->k % (uint64_t)g->every == 0)
+        if (is_nth(a->k, (uint64_t)g->every))
             TRY(swap_on_my_edges(a, g));
         TRY(agent_end_round(a));
     }

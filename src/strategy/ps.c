@@ -57,14 +57,9 @@ static fault add_gradient(struct agent *a, struct ps_client *c)
     return ps_row_of(ps_of(a), a->index) == ROW_GRADS ? OK : agent_combine(a, ROW_KEEP0, terms, n);
 }
 
-static bool is_due(uint64_t k, int64_t every)
-{
-    return (k + 1) % (uint64_t)every == 0;
-}
-
 static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps *s)
 {
-    bool pushes = is_due(a->k, s->push_every), pulls = is_due(a->k, s->pull_every);
+    bool pushes = is_nth(a->k, (uint64_t)s->push_every), pulls = is_nth(a->k, (uint64_t)s->pull_every);
     agent_rate(a);
     if (pushes || pulls)
         TRY(exchange(a, c, (pushes ? LETTER_PUSHES : 0) | (pulls ? LETTER_PULLS : 0)));

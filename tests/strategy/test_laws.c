@@ -311,7 +311,7 @@ static void gossip_sends_two_rows_for_each_pair(void **state)
         must_count(&g, 2 * 5 * 6);
         open_mixing(&g, "{kind: gossip, every: 4}", i, "metropolis", 6);
         size_t n_edges = g.run->topology->n_edges;
-        must_count(&g, 2 * n_edges * 2);
+        must_count(&g, 2 * n_edges);
     }
 }
 
@@ -324,6 +324,84 @@ static void adpsgd_sends_two_rows_for_each_averaging(void **state)
         must_count(&g, 2 * 6 * vertices[i]);
         open_mixing(&g, "{kind: adpsgd, every: 3}", i, "metropolis", 6);
         must_count(&g, 2 * 2 * vertices[i]);
+    }
+}
+
+/* ---- when ---- */
+
+struct counted { /* what agent 0 has asked for */
+    struct link_ops real;
+    uint64_t rows;
+};
+
+static struct counted *counted_by(struct link *l)
+{
+    return ((struct cast *)((struct actor *)l)->world->watcher.ctx)->ctx;
+}
+
+static fault count_rows(struct link *l, size_t to, uint64_t tag, struct span span)
+{
+    counted_by(l)->rows += l->self == 0;
+    return counted_by(l)->real.send_rows(l, to, tag, span);
+}
+
+static fault count_average(struct link *l, size_t peer, row_set rows)
+{
+    counted_by(l)->rows += l->self == 0;
+    return counted_by(l)->real.average(l, peer, rows);
+}
+
+/* In the n-th, the 2n-th, ... round; and, so that all end with one model, in the last one. EASGD's forces
+ * travel while the next round learns, so the last round is followed by none. */
+static void what_happens_every_n_rounds_happens_in_the_nth(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy;
+        uint64_t rows; /* sent by an agent each time */
+        bool at_the_end;
+        uint64_t later;
+    } cases[] = {
+        {"{kind: consensus, every: 3}", 1, false, 0},
+        {"{kind: consensus, every: 3, order: combine-then-adapt}", 1, false, 0},
+        {"{kind: consensus, mix_every: 3}", 1, false, 0},
+        {"{kind: gossip, every: 3, pairs: 1}", 1, false, 0},
+        {"{kind: adpsgd, every: 3}", 1, false, 0},
+        {"{kind: average, tau: 3, algorithm: ring}", 2, true, 0},
+        {"{kind: downpour, push_every: 3, pull_every: 3}", 1, true, 0},
+        {"{kind: downpour, push_every: 3, pull_every: 1}", 1, true, 0},
+        {"{kind: admm, steps: 3}", 1, true, 0},
+        {"{kind: easgd, every: 3}", 1, false, 1},
+        {"{kind: easgd, mode: sync, every: 3}", 1, false, 1},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (uint64_t rounds = 1; rounds <= 10; rounds++) {
+            struct cast g;
+            char *text = text_of(TINY("%s") "agents: 2\ntopology: path:2\n", cases[c].strategy);
+            cast_open(&g, text, (int)rounds);
+            free(text);
+            struct counted counted = {.real = g.ops};
+            g.ctx = &counted;
+            g.ops.send_rows = count_rows;
+            g.ops.average = count_average;
+            cast_play(&g);
+            uint64_t times = (rounds - cases[c].later) / 3 + (cases[c].at_the_end && rounds % 3);
+            if (counted.rows != times * cases[c].rows)
+                fail_msg("%s: %d rows in %d rounds", cases[c].strategy, (int)counted.rows, (int)rounds);
+            cast_close(&g);
+        }
+}
+
+static void an_agent_that_learns_every_n_rounds_learns_in_the_nth(void **state)
+{
+    (void)state;
+    for (int rounds = 1; rounds <= 10; rounds++) {
+        struct cast g;
+        cast_open(&g, TINY("{kind: consensus, learn_every: [1, 3]}") "agents: 2\ntopology: path:2\n", rounds);
+        cast_play(&g);
+        assert_int_equal(g.run->agents[0].lessons, rounds);
+        assert_int_equal(g.run->agents[1].lessons, rounds / 3);
+        cast_close(&g);
     }
 }
 
@@ -387,6 +465,8 @@ int main(void)
         cmocka_unit_test(every_agent_of_consensus_sends_as_its_degree_says),
         cmocka_unit_test(gossip_sends_two_rows_for_each_pair),
         cmocka_unit_test(adpsgd_sends_two_rows_for_each_averaging),
+        cmocka_unit_test(what_happens_every_n_rounds_happens_in_the_nth),
+        cmocka_unit_test(an_agent_that_learns_every_n_rounds_learns_in_the_nth),
         cmocka_unit_test(statistics_and_momentum_travel_only_when_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,9 +57,9 @@ static void two_agents_over_one_link(void **state)
     must_wait(&g, 0, 4 * 4);
     must_wait(&g, 1, 4 * 4);
     cast_close(&g);
-    /* only every second round is mixed: rounds 0, 2 and 4 */
+    /* only every second round is mixed: the second and the fourth */
     play_for(&g, PAIR("{kind: consensus, every: 2}") "network: {latency_ms: 3, " ROW_IN_1MS "}\n", 5,
-             5 + 3 * 4);
+             5 + 2 * 4);
     cast_close(&g);
     /* what is sent first travels while one learns */
     play_for(
@@ -99,15 +99,15 @@ static void who_learns_more_rarely_is_waited_for_more_rarely(void **state)
 {
     (void)state;
     struct cast g;
-    /* agent 1 takes 4 ms a lesson, in rounds 0, 4 and 8 of 10: nobody waits in the other seven */
+    /* agent 1 takes 4 ms a lesson, in the fourth and the eighth round of ten, and waits in the other eight */
     play_for(&g, PAIR("{kind: consensus, learn_every: [1, 4]}") "machines: {speed: [1, 0.25]}\n", 10,
-             3 * 4 + 7 * 1);
-    must_wait(&g, 0, 3 * 3);
-    must_wait(&g, 1, 7 * 1);
+             2 * 4 + 8 * 1);
+    must_wait(&g, 0, 2 * 3);
+    must_wait(&g, 1, 8 * 1);
     cast_close(&g);
-    /* mixing in rounds 0, 3, 6, 9 only, agent 1 learns between: 3 lessons of 2 ms in 6 */
+    /* mixing in every third round only, agent 1 learns between: 3 lessons of 2 ms in 6; one more after the last */
     play_for(&g, PAIR("{kind: consensus, mix_every: 3}") "machines: {speed: [1, 0.5]}\n", 10, 20);
-    must_wait(&g, 0, 1 + 3 * 3);
+    must_wait(&g, 0, 3 * 3);
     cast_close(&g);
 }
 
