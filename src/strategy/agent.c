@@ -261,10 +261,10 @@ fault agent_rejoin_group(struct agent *a)
     return agent_regroup(a, why);
 }
 
-static fault rejoin_neighbours(struct agent *a)
+static fault rejoin_peers(struct agent *a)
 {
-    for (size_t i = 0; i < agent_degree(a); i++) {
-        size_t peer = agent_neighbour(a, i);
+    for (size_t i = 0; i < agent_peers(a); i++) {
+        size_t peer = agent_peer(a, i);
         fault f = a->link->ops->adopt(a->link, peer, NULL);
         if (!f) {
             char text[96];
@@ -277,7 +277,7 @@ static fault rejoin_neighbours(struct agent *a)
         fault_drop(f);
     }
     a->link->ops->note(a->link, "return",
-                       "an agent is back with its old parameters: no neighbour could be reached");
+                       "an agent is back with its old parameters: nobody could be reached");
     return OK;
 }
 
@@ -288,7 +288,7 @@ fault agent_rejoin(struct agent *a)
     a->has_been_down = true;
     if (row->rejoin)
         return row->rejoin(a);
-    return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_neighbours(a);
+    return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_peers(a);
 }
 
 /* Where a neighbour's entry is; the degree for someone who is no neighbour. One that helps knows everybody.
@@ -326,6 +326,16 @@ size_t agent_neighbour(const struct agent *a, size_t i)
 {
     const struct topology *t = a->stage->topology;
     return t->neighbour[t->first[a->index] + i];
+}
+
+size_t agent_peers(const struct agent *a)
+{
+    return a->stage->topology ? agent_degree(a) : a->stage->n_agents - 1;
+}
+
+size_t agent_peer(const struct agent *a, size_t i)
+{
+    return a->stage->topology ? agent_neighbour(a, i) : (a->index + 1 + i) % a->stage->n_agents;
 }
 
 double agent_weight(const struct agent *a, size_t i)

@@ -73,7 +73,7 @@ fault agent_end_round(struct agent *a); /* k = k + 1                            
 /* Notes that a peer is done without, once for each time it goes missing. */
 void agent_misses(struct agent *a, size_t peer, const char *kind, const char *text);
 void agent_meets(struct agent *a, size_t peer); /* it is not missing (any more) */
-fault agent_rejoin(struct agent *a); /* after a crash: a living neighbour's rows, the group's round */
+fault agent_rejoin(struct agent *a); /* after a crash: a living peer's rows, the group's round */
 
 /* For worlds: the batch and the dropout seed of a lesson of mine; what it came to, which is a fault where it is no
  * number. */
@@ -112,6 +112,9 @@ static inline bool is_nth(uint64_t k, uint64_t n)
 size_t agent_degree(const struct agent *a);
 size_t agent_neighbour(const struct agent *a, size_t i);
 double agent_weight(const struct agent *a, size_t i); /* w_tj of neighbour i */
+/* Those an agent that learns gets back into step with: its neighbours, or without a topology all others. */
+size_t agent_peers(const struct agent *a);
+size_t agent_peer(const struct agent *a, size_t i);
 
 typedef fault strategy_run(struct agent *a);
 
@@ -127,7 +130,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
     bool meets_at_any_time; /* a peer may average with an agent while it learns */
     size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
-    fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a neighbour's rows */
+    fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a peer's rows */
     /* Make and free stage->shared, where it is needed; may be NULL. What was made before a fault is freed by close. */
     fault (*open)(const struct stage *s, void **shared);
     void (*close)(void *shared);

@@ -154,6 +154,79 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
             play_worlds_of_trouble(&lines[i].strategy, 1, 40, "", state);
 }
 
+/* ---- a crash, and a return ---- */
+
+enum { ROUNDS = 60, AGENTS = 5 };
+#define PATIENCE_S 0.5
+#define CRASH_S    0.0205
+#define RETURN_S   0.0605
+
+struct cost {
+    double seconds;
+    size_t notes, members;
+};
+
+static struct cost cost_of(const char *strategy, const char *topology, const char *events)
+{
+    struct cast g;
+    char *text =
+        text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 2}\nmodel: logistic\n"
+                "optim: {kind: sgd, lr: 0.05}\nengine: {kind: ref, threads: 1}\nstrategy: %s\n"
+                "agents: %d\n%snetwork: {latency_ms: 0.1, bandwidth_mbps: 10, patience_s: %g}\n%s",
+                strategy, AGENTS, topology, PATIENCE_S, events);
+    must(cast_try(&g, text, ROUNDS, 1));
+    free(text);
+    cast_play(&g);
+    struct cost cost = {local_now_s(g.world), g.n_notes, g.run->stage.n_members};
+    cast_close(&g);
+    return cost;
+}
+
+/* Whoever is lost costs the time it is away, and a few patiences until everyone knows; then the others go on
+ * as before. Every member says at most one thing about a crash and one about a return, and so does the world.
+ */
+static void must_cost_little(const char *strategy, const char *topology)
+{
+    char *crash = text_of("events: [{at_s: %g, crash: 2}]\n", CRASH_S);
+    char *both = text_of("events: [{at_s: %g, crash: 2}, {at_s: %g, return: 2}]\n", CRASH_S, RETURN_S);
+    struct cost calm = cost_of(strategy, topology, ""), without = cost_of(strategy, topology, crash),
+                back = cost_of(strategy, topology, both);
+    free(crash);
+    free(both);
+    assert_int_equal(calm.notes, 0);
+    if (without.seconds > calm.seconds + 3 * PATIENCE_S || without.notes > calm.members + 1)
+        fail_msg("%s, %s: a crash: %g s and %zu notes, in calm %g s", strategy, topology, without.seconds,
+                 without.notes, calm.seconds);
+    if (back.seconds > calm.seconds + RETURN_S - CRASH_S + 3 * PATIENCE_S ||
+        back.notes > 2 * (calm.members + 1))
+        fail_msg("%s, %s: a crash and a return: %g s and %zu notes, in calm %g s", strategy, topology,
+                 back.seconds, back.notes, calm.seconds);
+}
+
+static bool needs_topology(const char *strategy)
+{
+    struct cast g;
+    char *text = text_of(TINY("%s") "agents: 2\n", strategy);
+    fault f = cast_try(&g, text, 1, 1);
+    free(text);
+    if (!f)
+        cast_close(&g);
+    bool needs = f != NULL;
+    fault_drop(f);
+    return needs;
+}
+
+static void a_crash_and_a_return_cost_little_time_and_few_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_LINES; i++) {
+        must_cost_little(lines[i].strategy, "topology: \"cycle:5\"\n");
+        must_cost_little(lines[i].strategy, "topology: \"complete:5\"\n");
+        if (!needs_topology(lines[i].strategy))
+            must_cost_little(lines[i].strategy, "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +234,7 @@ int main(void)
         cmocka_unit_test(one_agent_is_plain_training_where_the_method_says_so),
         cmocka_unit_test(the_same_seed_gives_the_same_bits_and_another_others),
         cmocka_unit_test(agents_learn),
+        cmocka_unit_test(a_crash_and_a_return_cost_little_time_and_few_words),
         cmocka_unit_test_teardown(worlds_of_trouble_come_to_an_orderly_end, show_the_world_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,15 +29,14 @@ static void crash(struct local *w, size_t i)
     }
 }
 
-/* The round after the latest that a living neighbour is in: nobody has begun it yet. */
+/* The round after the latest that a living neighbour is in: nobody has begun it yet. Without a topology everyone
+ * is a neighbour. */
 static uint64_t round_to_join(const struct local *w, size_t i)
 {
-    const struct topology *t = w->stage->topology;
-    uint64_t round = w->actors[i].agent->k;
-    if (!t || agent_helps(w->actors[i].agent))
-        return round;
-    for (size_t e = t->first[i]; e < t->first[i + 1]; e++) {
-        const struct actor *peer = &w->actors[t->neighbour[e]];
+    const struct agent *a = w->actors[i].agent;
+    uint64_t round = a->k;
+    for (size_t n = 0; !agent_helps(a) && n < agent_peers(a); n++) {
+        const struct actor *peer = &w->actors[agent_peer(a, n)];
         if (peer->alive && peer->agent->k + 1 > round)
             round = peer->agent->k + 1;
     }
