@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=(cmake ninja-build gcc libc6-dev pkg-config libdnnl-dev ocl-icd-opencl-dev libyaml-dev libjansson-dev libpng-dev libarchive-dev libssl-dev liblapacke-dev libopenmpi-dev openmpi-bin)
-test=("${build[@]}" libcmocka-dev g++ clang libclang-rt-dev python3 libmpich-dev mpich)
+test=("${build[@]}" libcmocka-dev g++ clang libclang-rt-dev python3 libmpich-dev mpich qemu-user)
 cluster=("${test[@]}" slurm-wlm munge)
 bench=("${test[@]}" python3-torch libopenblas0-openmp)
 

@@ -112,6 +112,14 @@ void engine_describe(const struct engine *e, char *text, size_t n)
         snprintf(text + used, n - used, " (no GPU: %s)", e->aside);
 }
 
+void engine_processor(const struct engine *e, char *text, size_t n)
+{
+    if (e->ops->processor)
+        e->ops->processor(text, n);
+    else
+        snprintf(text, n, "%s", isa_name(isa_of_processor()));
+}
+
 void engine_close(struct engine *e)
 {
     if (e)

@@ -29,6 +29,7 @@ struct engine_setup {
     size_t batch; /* picks in every lesson */
     enum precision precision;
     int threads; /* 0: one for each core */
+    enum isa isa; /* of our own loops, no better than this processor's; mostly ISA_BEST */
     const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
     bool rows_on_host; /* the engine has `floats`, and should have them where other processes can map them */
     size_t device;     /* which of the machine's, for engines that have one; counted round and round */
@@ -137,6 +138,9 @@ struct engine_ops {
      * no kernels to tell apart. Spoils gradients and statistics. */
     fault (*measure)(struct engine *e, struct engine_work *out);
 
+    /* What numbers depend on beside our own loops: the library and its instruction set. Optional: the processor's alone. */
+    void (*processor)(char *text, size_t n);
+
     /* One line for people: threads, instruction set, memory used for what. Caller's buffer. */
     void (*describe)(const struct engine *e, char *text, size_t n);
 };
@@ -183,6 +187,8 @@ fault engine_choose(const struct kind *kind, const struct engine_ops **out);
 fault engine_open(const struct kind *kind, const struct engine_setup *setup, struct engine **out);
 /* The engine's own line, and what `aside` adds to it. */
 void engine_describe(const struct engine *e, char *text, size_t n);
+/* What it computes with: "AVX2", "oneDNN 2.6.3, AVX-512". Processors of which this differs may compute other last bits. */
+void engine_processor(const struct engine *e, char *text, size_t n);
 void engine_close(struct engine *e);
 
 #endif

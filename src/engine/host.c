@@ -1,4 +1,5 @@
-/* host.c - rows in one block of memory, optimiser steps in slices, pictures from bytes.
+/* host.c - rows in one block of memory, optimiser steps in slices, pictures from bytes. The loops over
+ * numbers are in loops.c.
  *
  * The slices of an update are cut at fixed places, not by the number of workers, and every element is stepped
  * by itself: the result is the same bits on any number of threads.
@@ -7,6 +8,8 @@
 
 #include <assert.h>
 #include <string.h>
+
+#include "engine/loops.h"
 
 enum { ROW_ALIGN = 16, SLICE = 16384, TILE = 1024 }; /* floats */
 
@@ -50,7 +53,8 @@ fault host_init(struct host *h, const struct engine_ops *ops, const struct engin
     TRY(engine_check_samples(setup->test, setup->graph, MOST_CHANNELS));
     if (setup->n_replicas == 0 || setup->batch == 0)
         return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
-    *h = (struct host){.engine = {.ops = ops, .setup = *setup}};
+    *h = (struct host){.engine = {.ops = ops, .setup = *setup},
+                       .isa = setup->isa == ISA_BEST ? isa_here() : setup->isa};
     TRY(open_rows(h));
     start_slots(h);
     fault f = pool_open(setup->threads, &h->pool);
@@ -113,9 +117,9 @@ static void update_slice(void *ctx, size_t piece, int worker)
     for (int i = 0; i < OPTIM_SLOTS; i++)
         slot[i] =
             h->stride[ROW_SLOT0 + i] ? host_row(h, (enum row)(ROW_SLOT0 + i), u->replica) + first : NULL;
-    optim_row(o)->step(o->kind.settings, u->lr, u->t, end - first,
-                       host_row(h, ROW_PARAMS, u->replica) + first,
-                       host_row(h, ROW_GRADS, u->replica) + first, slot);
+    optim_row(o)->step[h->isa](o->kind.settings, u->lr, u->t, end - first,
+                               host_row(h, ROW_PARAMS, u->replica) + first,
+                               host_row(h, ROW_GRADS, u->replica) + first, slot);
 }
 
 fault host_update(struct engine *e, const struct update *updates, size_t n)
@@ -145,55 +149,44 @@ static const float *term_row(const struct host *h, const struct blend *b, size_t
     return host_row(h, b->from_rows ? b->from_rows[term] : b->row, b->from[term]);
 }
 
-/* Every weighted sum is made by this, term after term, so that a sum has the same bits wherever it is made.
- */
-static void take_term(float *restrict sum, bool is_first, float w, const float *restrict x, size_t n)
-{
-    if (is_first)
-        for (size_t i = 0; i < n; i++)
-            sum[i] = w * x[i];
-    else
-        for (size_t i = 0; i < n; i++)
-            sum[i] += w * x[i];
-}
-
 static void blend_tile(const struct host *h, const struct blend *b, size_t first, size_t n)
 {
+    const struct loops *loops = loops_of(h->isa);
     float sum[TILE];
     for (size_t t = 0; t < b->n; t++)
-        take_term(sum, t == 0, b->weights[t], term_row(h, b, t) + first, n);
+        loops->take_term(sum, t == 0, b->weights[t], term_row(h, b, t) + first, n);
     memcpy(host_row(h, b->row, b->into) + first, sum, n * sizeof *sum);
     if (b->also != NO_ROW)
         memcpy(host_row(h, b->row, b->also) + first, sum, n * sizeof *sum);
 }
 
 /* to = a + b, where a may be `to`: told apart because two of the three being one defeats the vectoriser. */
-static void add_spans(float *to, const float *a, const float *b, size_t n)
+static void add_spans(const struct loops *loops, float *to, const float *a, const float *b, size_t n)
 {
     if (to == b && to != a)
-        take_term(to, false, 1, a, n);
+        loops->take_term(to, false, 1, a, n);
     else if (to == a && to != b)
-        take_term(to, false, 1, b, n);
+        loops->take_term(to, false, 1, b, n);
     else
-        for (size_t i = 0; i < n; i++)
-            to[i] = a[i] + b[i];
+        loops->add(to, a, b, n);
 }
 
 void host_blend(float *into, const float *const *from, const float *weights, size_t n_terms, size_t n)
 {
+    const struct loops *loops = loops_of(isa_here());
     if (n_terms == 1 && weights[0] == 1) {
         memmove(into, from[0], n * sizeof *into);
         return;
     }
     if (n_terms == 2 && weights[0] == 1 && weights[1] == 1) {
-        add_spans(into, from[0], from[1], n);
+        add_spans(loops, into, from[0], from[1], n);
         return;
     }
     for (size_t first = 0; first < n; first += TILE) {
         float sum[TILE];
         size_t some = smaller(TILE, n - first);
         for (size_t t = 0; t < n_terms; t++)
-            take_term(sum, t == 0, weights[t], from[t] + first, some);
+            loops->take_term(sum, t == 0, weights[t], from[t] + first, some);
         memcpy(into + first, sum, some * sizeof *sum);
     }
 }
@@ -246,43 +239,7 @@ float *host_floats(struct engine *e, enum row row, size_t replica)
     return host_row((struct host *)e, row, replica);
 }
 
-struct normal {
-    float mean, deviation;
-};
-
-static inline float normalised(uint8_t byte, struct normal n)
-{
-    return ((float)byte / 255.0f - n.mean) / n.deviation;
-}
-
-/* One line of the batch from one line of the picture; columns [first, end) lie inside the picture. */
-static void sample_line(const uint8_t *line, size_t w, struct pick pick, struct normal n, float *out)
-{
-    ptrdiff_t wide = (ptrdiff_t)w, first = pick.dx < 0 ? -pick.dx : 0,
-              end = pick.dx > 0 ? wide - pick.dx : wide;
-    float outside = normalised(0, n);
-    for (ptrdiff_t x = 0; x < wide; x++)
-        out[x] = outside;
-    if (pick.flip)
-        for (ptrdiff_t x = first; x < end; x++)
-            out[x] = normalised(line[wide - 1 - (x + pick.dx)], n);
-    else
-        for (ptrdiff_t x = first; x < end; x++)
-            out[x] = normalised(line[x + pick.dx], n);
-}
-
 void host_sample(const struct samples *s, struct pick pick, float *out)
 {
-    const uint8_t *picture = s->pixels + (size_t)pick.sample * s->c * s->h * s->w;
-    for (size_t c = 0; c < s->c; c++) {
-        struct normal n = {s->mean[c], s->deviation[c]};
-        for (size_t y = 0; y < s->h; y++, out += s->w) {
-            ptrdiff_t from = (ptrdiff_t)y + pick.dy;
-            if (from >= 0 && from < (ptrdiff_t)s->h)
-                sample_line(picture + (c * s->h + (size_t)from) * s->w, s->w, pick, n, out);
-            else
-                for (size_t x = 0; x < s->w; x++)
-                    out[x] = normalised(0, n);
-        }
-    }
+    loops_of(isa_here())->sample(s, pick, out);
 }

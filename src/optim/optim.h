@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/isa.h"
 #include "experiment/experiment.h"
 
 enum { OPTIM_SLOTS = 2 }; /* the most any optimiser keeps */
@@ -22,7 +23,7 @@ struct optim_row { /* what struct kind.row of an optimiser points to */
     size_t n_slots;
     const char *slot_names[OPTIM_SLOTS]; /* as PyTorch calls them: "momentum_buffer", "exp_avg", ... */
     float slot_start[OPTIM_SLOTS];       /* what a slot holds before the first step                  */
-    optim_step_fn *step;
+    optim_step_fn *step[ISA_avx512_bf16 + 1]; /* by instruction set: all the same bits */
     bool (*uses_slot)(const void *settings, size_t slot); /* whether a step reads and writes it; NULL: every one */
 };
 

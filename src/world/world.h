@@ -48,7 +48,7 @@ struct world_ops {
      * 2: it is; 0. From any thread; NULL: there are no other processes. */
     int (*lost)(const struct world *w, char *who, size_t n);
 
-    /* Who is where: a line for each machine; the caller frees. NULL: all are here. */
+    /* Who is where: a line for each machine, and one where processors differ; the caller frees. NULL: all are here. */
     fault (*places)(const struct world *w, char **text);
 
     double (*now_s)(const struct world *w);

@@ -59,7 +59,7 @@ static void rows_release(struct rows *r)
 }
 
 static struct engine *open_engine(const struct graph *g, const struct dataset *d, int threads,
-                                  size_t n_replicas, enum precision precision)
+                                  size_t n_replicas, enum precision precision, enum isa isa)
 {
     struct engine_setup setup = {.graph = g,
                                  .train = &d->train,
@@ -67,7 +67,8 @@ static struct engine *open_engine(const struct graph *g, const struct dataset *d
                                  .n_replicas = n_replicas,
                                  .batch = BATCH,
                                  .precision = precision,
-                                 .threads = threads};
+                                 .threads = threads,
+                                 .isa = isa};
     struct engine *e = NULL;
     fault f = engine_dnnl.open(&setup, &e);
     if (f)
@@ -106,10 +107,10 @@ static struct rows rows_new(const struct graph *g)
 
 /* All replicas in one engine, `together` of them in each call. */
 static struct rows run_together(const struct graph *g, const struct dataset *d, int threads, size_t together,
-                                enum precision precision)
+                                enum precision precision, enum isa isa)
 {
     struct rows out = rows_new(g);
-    struct engine *e = open_engine(g, d, threads, REPLICAS, precision);
+    struct engine *e = open_engine(g, d, threads, REPLICAS, precision, isa);
     struct pick picks[REPLICAS][BATCH];
     struct lesson lessons[REPLICAS];
     struct exam exams[REPLICAS];
@@ -141,7 +142,7 @@ static struct rows run_apart(const struct graph *g, const struct dataset *d, int
 {
     struct rows out = rows_new(g);
     for (size_t i = 0; i < REPLICAS; i++) {
-        struct engine *e = open_engine(g, d, threads, 1, precision);
+        struct engine *e = open_engine(g, d, threads, 1, precision, ISA_BEST);
         struct pick picks[BATCH];
         struct lesson l;
         write_start(e, g, 0, i);
@@ -179,9 +180,9 @@ static void check_bits(enum precision precision)
     } ways[] = {{1, 8}, {2, 1}, {2, 8}, {2, 3}, {3, 8}, {3, 2}, {5, 7}};
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
-    struct rows want = run_together(g, d, 1, 1, precision);
+    struct rows want = run_together(g, d, 1, 1, precision, ISA_BEST);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        struct rows have = run_together(g, d, ways[i].threads, ways[i].together, precision);
+        struct rows have = run_together(g, d, ways[i].threads, ways[i].together, precision, ISA_BEST);
         check_same(g, &have, &want);
         rows_release(&have);
     }
@@ -201,17 +202,75 @@ static void lessons_give_the_same_bits_on_any_threads_and_in_any_company(void **
     check_bits(PRECISION_FP32);
 }
 
-static void lessons_in_bf16_do_so_too(void **state)
+static bool has_bf16(void)
 {
-    (void)state;
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
     bool can = can_bf16(&engine_dnnl, &(struct question){.g = g, .data = d, .threads = 1});
     random_dataset_free(d);
     graph_free(g);
-    if (!can)
+    return can;
+}
+
+static void lessons_in_bf16_do_so_too(void **state)
+{
+    (void)state;
+    if (!has_bf16())
         skip_because(NO_BF16);
     check_bits(PRECISION_BF16);
+}
+
+/* Everything but 3x3 convolutions of stride 1, which are ours with AVX-512 and oneDNN's without. */
+static struct graph *any_network(void)
+{
+    struct network n = {0};
+    net_conv(&n, 16, 5, 1, 2);
+    net_batchnorm(&n);
+    net_layer(&n, "relu");
+    net_residual(&n);
+    net_conv(&n, 24, 3, 2, 1)->bias = false;
+    net_batchnorm(&n);
+    net_end(&n);
+    net_layer(&n, "relu");
+    net_pool(&n, "avgpool", 2, 1, 0);
+    net_layer(&n, "tanh");
+    net_pool(&n, "maxpool", 2, 2, 0);
+    net_linear(&n, 70);
+    net_layer(&n, "sigmoid");
+    net_dropout(&n, 0.25);
+    net_linear(&n, CLASSES);
+    struct graph *g = net_build(&n, input, CLASSES);
+    net_release(&n);
+    return g;
+}
+
+static void check_every_isa(enum precision precision)
+{
+    struct graph *g = any_network();
+    struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
+    struct rows want = run_together(g, d, 1, 1, precision, ISA_any);
+    for (enum isa isa = ISA_avx2; isa <= isa_here(); isa++) {
+        struct rows have = run_together(g, d, 1, 1, precision, isa);
+        check_same(g, &have, &want);
+        rows_release(&have);
+    }
+    rows_release(&want);
+    random_dataset_free(d);
+    graph_free(g);
+}
+
+static void every_instruction_set_gives_the_same_bits(void **state)
+{
+    (void)state;
+    check_every_isa(PRECISION_FP32);
+}
+
+static void and_so_it_does_in_bf16(void **state)
+{
+    (void)state;
+    if (!has_bf16())
+        skip_because(NO_BF16);
+    check_every_isa(PRECISION_BF16);
 }
 
 /* Samples of an exam one by one: a sum that knows nothing of pieces and tails. */
@@ -220,7 +279,7 @@ static void an_exam_is_the_mean_over_its_samples_whatever_their_number(void **st
     (void)state;
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(4, input, CLASSES, 60, 150);
-    struct engine *e = open_engine(g, d, 2, 1, PRECISION_FP32);
+    struct engine *e = open_engine(g, d, 2, 1, PRECISION_FP32, ISA_BEST);
     write_start(e, g, 0, 0);
     double sums[151] = {0};
     size_t hits[151] = {0};
@@ -250,7 +309,7 @@ static void an_exam_changes_no_row(void **state)
     (void)state;
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(4, input, CLASSES, 60, 150);
-    struct engine *e = open_engine(g, d, 2, 1, PRECISION_FP32);
+    struct engine *e = open_engine(g, d, 2, 1, PRECISION_FP32, ISA_BEST);
     struct pick picks[BATCH];
     struct lesson l;
     write_start(e, g, 0, 0);
@@ -276,7 +335,7 @@ static void the_callers_openmp_setting_is_left_alone(void **state)
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(4, input, CLASSES, 60, 70);
     omp_set_num_threads(7);
-    struct engine *e = open_engine(g, d, 2, 1, PRECISION_FP32);
+    struct engine *e = open_engine(g, d, 2, 1, PRECISION_FP32, ISA_BEST);
     assert_int_equal(omp_get_max_threads(), 7);
     struct pick picks[BATCH];
     struct lesson l;
@@ -297,7 +356,7 @@ static void an_engine_says_what_it_runs_on(void **state)
     (void)state;
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(4, input, CLASSES, 20, 20);
-    struct engine *e = open_engine(g, d, 3, 1, PRECISION_FP32);
+    struct engine *e = open_engine(g, d, 3, 1, PRECISION_FP32, ISA_BEST);
     char text[256];
     e->ops->describe(e, text, sizeof text);
     assert_non_null(strstr(text, "3 threads"));
@@ -314,6 +373,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lessons_give_the_same_bits_on_any_threads_and_in_any_company),
         cmocka_unit_test(lessons_in_bf16_do_so_too),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits),
+        cmocka_unit_test(and_so_it_does_in_bf16),
         cmocka_unit_test(an_exam_is_the_mean_over_its_samples_whatever_their_number),
         cmocka_unit_test(an_exam_changes_no_row),
         cmocka_unit_test(the_callers_openmp_setting_is_left_alone),

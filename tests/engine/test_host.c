@@ -1,6 +1,7 @@
 /* What engines on the host share: rows, steps of the optimiser in slices, pictures from bytes, choosing an
  * engine. */
 #include "engine/host.h"
+#include "engine/loops.h"
 #include "support/network.h"
 
 #include <setjmp.h>
@@ -23,8 +24,9 @@ static void trace_step(const void *settings, double lr, uint64_t t, size_t n, fl
     }
 }
 
+#define STEP(isa, function) [ISA_##isa] = function, /* no hot file */
 static const struct optim_row trace_row = {
-    .n_slots = 2, .slot_names = {"count", "old"}, .slot_start = {0.5f, 0}, .step = trace_step};
+    .n_slots = 2, .slot_names = {"count", "old"}, .slot_start = {0.5f, 0}, .step = {EACH_ISA(STEP, trace_step)}};
 static const struct kind trace_kind = {.name = "trace", .row = &trace_row};
 static double trace_lr = 0.25;
 static const struct optim_settings trace = {.kind = {.kind = &trace_kind, .settings = &trace_lr}};
@@ -184,6 +186,41 @@ static void a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum(void **state)
     fixture_free(&f);
 }
 
+static void every_instruction_set_sums_to_the_same_bits(void **state)
+{
+    (void)state;
+    enum { N = 1027 };
+    float x[N], want[N], have[N], sum[N];
+    for (enum isa isa = ISA_any; isa <= isa_here(); isa++) {
+        const struct loops *loops = loops_of(isa), *plain = loops_of(ISA_any);
+        for (uint64_t term = 0; term < 5; term++) {
+            fill_rough(x, N, term);
+            plain->take_term(want, term == 0, 0.3f, x, N);
+            loops->take_term(have, term == 0, 0.3f, x, N);
+        }
+        assert_memory_equal(want, have, sizeof want);
+        loops->add(sum, have, x, N);
+        plain->add(want, want, x, N);
+        assert_memory_equal(want, sum, sizeof want);
+    }
+}
+
+static void every_instruction_set_makes_the_same_pictures(void **state)
+{
+    (void)state;
+    struct shape shape = {3, 13, 11};
+    struct dataset *d = random_dataset(8, shape, 2, 4, 1);
+    float want[3 * 13 * 11], have[3 * 13 * 11];
+    for (enum isa isa = ISA_any; isa <= isa_here(); isa++)
+        for (int way = 0; way < 8; way++) {
+            struct pick pick = {.sample = 2, .flip = way & 1, .dx = way & 2 ? 3 : -2, .dy = way & 4 ? -4 : 1};
+            loops_of(ISA_any)->sample(&d->train, pick, want);
+            loops_of(isa)->sample(&d->train, pick, have);
+            assert_memory_equal(want, have, sizeof want);
+        }
+    random_dataset_free(d);
+}
+
 static void an_update_steps_every_element_once_and_only_its_replicas(void **state)
 {
     (void)state;
@@ -327,6 +364,8 @@ int main(void)
         cmocka_unit_test(rows_are_as_long_as_the_graph_and_optimiser_ask),
         cmocka_unit_test(rows_can_be_reached_where_they_lie),
         cmocka_unit_test(a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum),
+        cmocka_unit_test(every_instruction_set_sums_to_the_same_bits),
+        cmocka_unit_test(every_instruction_set_makes_the_same_pictures),
         cmocka_unit_test(an_update_steps_every_element_once_and_only_its_replicas),
         cmocka_unit_test(an_engine_without_an_optimiser_takes_no_steps),
         cmocka_unit_test(samples_that_do_not_fit_the_network_are_refused),

@@ -103,6 +103,16 @@ shares() {
         launch 3 run files.yaml world=mpi
 }
 
+# oneDNN, told so by rank 1 alone, takes the instructions of an older processor.
+mixed() {
+    [[ -x $build/tests/engine.dnnl ]] || { skip_part "$kind: ranks with different processors" 'built without oneDNN'; return; }
+    succeeds "$kind: ranks with equal processors" launch 3 run exp.yaml world=mpi engine=dnnl name=equal
+    holds "$kind: say nothing of them" test -z "$(grep 'same processor' launch.err)"
+    ODD='export DNNL_MAX_CPU_ISA=SSE41' succeeds "$kind: ranks with different processors" launch 3 run exp.yaml world=mpi engine=dnnl name=mixed
+    holds "$kind: which have what, and what it means" grep -Eq \
+        '^note: not all ranks have the same processor: oneDNN [^;]* on rank 0, 2; oneDNN .*SSE4.1 on rank 1; .*same bits only' launch.err
+}
+
 # ---- stopped, killed, stalled ----
 
 # Paced by a slow network, so that there is always time to interfere.
@@ -195,7 +205,7 @@ for kind in "${kinds[@]}"; do
     misfits
     shares
     trouble $killed
-    [[ $kind != "${kinds[-1]}" ]] || others
+    [[ $kind != "${kinds[-1]}" ]] || { mixed; others; }
     killed=0
 done
 done_checking

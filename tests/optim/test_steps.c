@@ -61,7 +61,7 @@ static void walks_as(const struct golden *golden, const char *name, const void *
     for (int t = 1; t <= GOLDEN_STEPS; t++) {
         for (int i = 0; i < GOLDEN_N; i++)
             g[i] = gradient(t, i);
-        row->step(settings, lr, (uint64_t)t, GOLDEN_N, theta, g, slot);
+        row->step[isa_here()](settings, lr, (uint64_t)t, GOLDEN_N, theta, g, slot);
         for (int i = 0; i < GOLDEN_N; i++)
             assert_near(theta[i], golden->theta[t - 1][i]);
     }
@@ -107,7 +107,7 @@ static float one_step(const char *name, const void *settings, uint64_t t, float 
                       float *b)
 {
     float *const slot[OPTIM_SLOTS] = {a, b};
-    row_named(name)->step(settings, *(const double *)settings, t, 1, &theta, &g, slot);
+    row_named(name)->step[isa_here()](settings, *(const double *)settings, t, 1, &theta, &g, slot);
     return theta;
 }
 
@@ -208,7 +208,7 @@ struct span {
 };
 
 /* Three steps over [0, MOST), done as two pieces [0, cut) and [cut, MOST), the later piece first. */
-static void walk_in_two_pieces(size_t walker, size_t cut, struct span *out)
+static void walk_in_two_pieces(size_t walker, enum isa isa, size_t cut, struct span *out)
 {
     const struct optim_row *row = row_named(walkers[walker].name);
     memset(out, 0, sizeof *out);
@@ -220,8 +220,9 @@ static void walk_in_two_pieces(size_t walker, size_t cut, struct span *out)
             g[i] = gradient(t, i) * 0.37f;
         float *const head[] = {out->slot[0], out->slot[1]};
         float *const tail[] = {out->slot[0] + cut, out->slot[1] + cut};
-        row->step(walkers[walker].settings, 0.1, (uint64_t)t, MOST - cut, out->theta + cut, g + cut, tail);
-        row->step(walkers[walker].settings, 0.1, (uint64_t)t, cut, out->theta, g, head);
+        row->step[isa](walkers[walker].settings, 0.1, (uint64_t)t, MOST - cut, out->theta + cut, g + cut,
+                       tail);
+        row->step[isa](walkers[walker].settings, 0.1, (uint64_t)t, cut, out->theta, g, head);
     }
 }
 
@@ -230,10 +231,23 @@ static void a_span_cut_anywhere_gives_the_same_bits(void **state)
     (void)state;
     for (size_t w = 0; w < sizeof walkers / sizeof *walkers; w++) {
         struct span whole, pieces;
-        walk_in_two_pieces(w, 0, &whole);
+        walk_in_two_pieces(w, isa_here(), 0, &whole);
         for (size_t cut = 1; cut <= MOST; cut++) {
-            walk_in_two_pieces(w, cut, &pieces);
+            walk_in_two_pieces(w, isa_here(), cut, &pieces);
             assert_memory_equal(&whole, &pieces, sizeof whole);
+        }
+    }
+}
+
+static void every_instruction_set_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < sizeof walkers / sizeof *walkers; w++) {
+        struct span any, other;
+        walk_in_two_pieces(w, ISA_any, 5, &any);
+        for (enum isa isa = ISA_any; isa <= isa_here(); isa++) {
+            walk_in_two_pieces(w, isa, 5, &other);
+            assert_memory_equal(&any, &other, sizeof any);
         }
     }
 }
@@ -247,7 +261,7 @@ static void a_step_touches_nothing_beyond_its_span(void **state)
         for (int i = 0; i < MOST; i++)
             s.theta[i] = s.slot[0][i] = s.slot[1][i] = g[i] = 1;
         float *const slot[] = {s.slot[0], s.slot[1]};
-        row_named(walkers[w].name)->step(walkers[w].settings, 0.1, 1, 37, s.theta, g, slot);
+        row_named(walkers[w].name)->step[isa_here()](walkers[w].settings, 0.1, 1, 37, s.theta, g, slot);
         for (int i = 37; i < MOST; i++)
             assert_true(s.theta[i] == 1 && s.slot[0][i] == 1 && s.slot[1][i] == 1 && g[i] == 1);
         assert_true(s.theta[36] != 1);
@@ -261,7 +275,8 @@ static void every_row_is_complete(void **state)
     for (size_t i = 0; i < optim_kinds.n; i++) {
         const struct kind *kind = &optim_kinds.rows[i];
         const struct optim_row *row = kind->row;
-        assert_non_null(row->step);
+        for (enum isa isa = ISA_any; isa <= isa_here(); isa++)
+            assert_non_null(row->step[isa]);
         assert_true(row->n_slots <= OPTIM_SLOTS && strlen(kind->help) > 10);
         for (size_t s = 0; s < OPTIM_SLOTS; s++)
             assert_int_equal(row->slot_names[s] != NULL, s < row->n_slots);
@@ -299,6 +314,7 @@ int main(void)
         cmocka_unit_test(adam_stays_finite_after_very_many_steps),
         cmocka_unit_test(a_gradient_of_zero_moves_nothing_from_a_standing_start),
         cmocka_unit_test(a_span_cut_anywhere_gives_the_same_bits),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(a_step_touches_nothing_beyond_its_span),
         cmocka_unit_test(every_row_is_complete),
     };

@@ -13,6 +13,12 @@
 #include "engine/dnnl/kernels.h"
 #include "engine/dnnl/winograd.h"
 
+#ifdef __AVX512F__
+enum { HAS_AVX512 = 1 };
+#else
+enum { HAS_AVX512 = 0 };
+#endif
+
 struct own_conv {
     size_t n_floats;   /* of the weights */
     int forward, data; /* buffers: transformed weights */
@@ -41,9 +47,9 @@ static bool feeds_batchnorm(const struct program *p, const struct unit *u)
 bool conv_is_own(const struct program *p, const struct unit *u)
 {
     struct winograd w = sizes_of(u, p->chunk);
-    return u->op->kernel == 3 && u->op->stride == 1 && (u->op->bias < 0 || feeds_batchnorm(p, u)) &&
-           p->number == NUMBER_F32 && u->in.format == FORMAT_BLOCK16 && u->out.format == FORMAT_BLOCK16 &&
-           winograd_supported(&w);
+    return HAS_AVX512 && u->op->kernel == 3 && u->op->stride == 1 &&
+           (u->op->bias < 0 || feeds_batchnorm(p, u)) && p->number == NUMBER_F32 &&
+           u->in.format == FORMAT_BLOCK16 && u->out.format == FORMAT_BLOCK16 && winograd_supported(&w);
 }
 
 static void transform_weights(const struct task *t, const struct unit *u);

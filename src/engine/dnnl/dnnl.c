@@ -34,6 +34,7 @@ struct piece { /* EXAM_BATCH samples of an exam, from `first` on */
 struct dnnl {
     struct host host; /* first */
     struct onednn *onednn;
+    const struct program_verbs *programs; /* for the host's instruction set */
     struct program learn, exam;
     size_t n_workers;
     size_t n_places;          /* workers with memory for a whole lesson of their own */
@@ -72,8 +73,8 @@ static fault open_programs(struct dnnl *d)
 {
     const struct engine_setup *s = &d->host.engine.setup;
     TRY(onednn_open((int)d->n_workers, &d->onednn));
-    TRY(program_build(s, d->onednn, true, s->batch, &d->learn));
-    TRY(program_build(s, d->onednn, false, EXAM_BATCH, &d->exam));
+    TRY(d->programs->build(s, d->onednn, true, s->batch, &d->learn));
+    TRY(d->programs->build(s, d->onednn, false, EXAM_BATCH, &d->exam));
     TRY(onednn_ready(d->onednn));
     return open_stations(d);
 }
@@ -86,8 +87,8 @@ static void dnnl_close(struct engine *e)
     free(d->stations);
     free(d->locals);
     free(d->pieces);
-    program_release(&d->learn);
-    program_release(&d->exam);
+    d->programs->release(&d->learn);
+    d->programs->release(&d->exam);
     onednn_close(d->onednn);
     host_release(&d->host);
     free(d);
@@ -104,6 +105,7 @@ static fault dnnl_open(const struct engine_setup *setup, struct engine **out)
         return f;
     }
     d->n_workers = (size_t)pool_size(d->host.pool);
+    d->programs = program_verbs_of(d->host.isa);
     int threads = onednn_threads(1);
     f = open_programs(d);
     onednn_threads(threads);
@@ -132,7 +134,7 @@ static void run_lesson(const struct dnnl *d, struct lesson *l, struct pool *pool
     f.seed = l->seed;
     f.lesson = l;
     f.counted = d->learn.batch;
-    program_run(&d->learn, &f, PHASE_PREPARE, pool, worker);
+    d->programs->run(&d->learn, &f, PHASE_PREPARE, pool, worker);
     l->loss = f.loss / (double)d->learn.batch;
     l->hits = f.hits;
 }
@@ -186,7 +188,7 @@ static void run_piece(void *ctx, size_t index, int worker)
     f.counted = x->n - p->first < EXAM_BATCH ? x->n - p->first : EXAM_BATCH;
     bool is_prepared = s->prepared == (ptrdiff_t)x->replica;
     s->prepared = (ptrdiff_t)x->replica;
-    program_run(&d->exam, &f, is_prepared ? PHASE_FIRST : PHASE_PREPARE, NULL, worker);
+    d->programs->run(&d->exam, &f, is_prepared ? PHASE_FIRST : PHASE_PREPARE, NULL, worker);
     p->result = (struct result){f.loss, f.hits};
 }
 
@@ -272,5 +274,6 @@ const struct engine_ops engine_dnnl = {
     .read = host_read,
     .write = host_write,
     .floats = host_floats,
+    .processor = onednn_describe,
     .describe = dnnl_describe,
 };

@@ -10,6 +10,7 @@
 #define VECHE_ENGINE_DNNL_LAYOUT_H
 
 #include "engine/dnnl/api.h"
+#include "engine/dnnl/names.h"
 #include "graph/graph.h"
 
 enum { MOST_LANES = 16 };

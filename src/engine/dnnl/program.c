@@ -335,8 +335,13 @@ static fault build(struct program *p)
     return make_phases(p);
 }
 
-fault program_build(const struct engine_setup *setup, struct onednn *onednn, bool is_learning, size_t batch,
-                    struct program *out)
+static void program_release(struct program *p)
+{
+    arena_release(&p->arena);
+}
+
+static fault program_build(const struct engine_setup *setup, struct onednn *onednn, bool is_learning,
+                           size_t batch, struct program *out)
 {
     *out = (struct program){.setup = setup,
                             .onednn = onednn,
@@ -347,11 +352,6 @@ fault program_build(const struct engine_setup *setup, struct onednn *onednn, boo
     if (f)
         program_release(out);
     return f;
-}
-
-void program_release(struct program *p)
-{
-    arena_release(&p->arena);
 }
 
 struct run {
@@ -398,7 +398,7 @@ static void run_task(void *ctx, size_t piece, int worker)
     run_job(&t, job);
 }
 
-void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
+static void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
 {
     size_t told = lesson_untold(p->setup->graph);
     for (int i = from; i < p->n_phases; i++) {
@@ -415,3 +415,6 @@ void program_run(const struct program *p, struct frame *f, int from, struct pool
             lesson_tell(f->lesson, r.phase->final_from, &told);
     }
 }
+
+extern const struct program_verbs FOR_ISA(program_verbs);
+const struct program_verbs FOR_ISA(program_verbs) = {program_build, program_release, program_run};

@@ -34,9 +34,9 @@ struct frame {
     const struct pick *picks;
     uint64_t seed;
     const struct lesson *lesson; /* who is told of gradients as they become final; NULL: an exam */
-    size_t counted; /* samples whose loss counts: the first so many */
-    double loss;    /* out: sum over the counted samples            */
-    size_t hits;    /* out                                          */
+    size_t counted;              /* samples whose loss counts: the first so many */
+    double loss;                 /* out: sum over the counted samples            */
+    size_t hits;                 /* out                                          */
 };
 
 struct task {
@@ -107,7 +107,7 @@ struct unit {
     struct unit *fused;
     struct folds folds;
     int final_phase; /* the one that writes the gradients of its parameters, where it has any */
-    void *own; /* in the program's arena: what this kind of op needs besides */
+    void *own;       /* in the program's arena: what this kind of op needs besides */
 };
 
 struct program {
@@ -148,18 +148,21 @@ struct result {
 /* Phase 0 holds what prepares the parameters (weights in other orders); an exam's pieces share it. */
 enum { PHASE_PREPARE, PHASE_FIRST };
 
-fault program_build(const struct engine_setup *setup, struct onednn *onednn, bool is_learning, size_t batch,
-                    struct program *out);
-void program_release(struct program *p);
+/* What the engine needs of programs; program_verbs_of has those for an instruction set. */
+struct program_verbs {
+    fault (*build)(const struct engine_setup *setup, struct onednn *onednn, bool is_learning, size_t batch,
+                   struct program *out);
+    void (*release)(struct program *p);
+    /* Runs phases from `from` on, over the pool, or alone as `worker` when pool is NULL. */
+    void (*run)(const struct program *p, struct frame *f, int from, struct pool *pool, int worker);
+};
+const struct program_verbs *program_verbs_of(enum isa isa);
 
-/* Its inner steps: how every tensor lies, which ops do a part of their neighbours' work, where every buffer
- * lies. */
+/* Inner steps of building: how every tensor lies, which ops do a part of their neighbours' work, where every
+ * buffer lies. */
 fault arrange(struct program *p);
 void fold(struct program *p);
 void place_buffers(struct program *p);
-
-/* Runs phases from `from` on, over the pool, or alone as `worker` when pool is NULL. */
-void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker);
 
 /* For the ops' files, while building. */
 int buffer_add(struct program *p, size_t sample_bytes, size_t n_bytes);

@@ -10,8 +10,6 @@
  */
 #include "engine/dnnl/winograd.h"
 
-#ifdef __AVX512F__
-
 #include "engine/dnnl/winograd_tiles.h"
 
 enum {
@@ -363,5 +361,3 @@ void winograd_backward_data(const struct winograd *s, const struct winograd_load
     struct image image = {load, dy, d.c, d.h, d.w};
     convolve(&d, &image, u, dx, store, scratch);
 }
-
-#endif

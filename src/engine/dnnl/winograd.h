@@ -44,8 +44,8 @@ struct winograd_store {
     const float *times;     /* NULL: the result itself                                          */
 };
 
-/* Whether this build has the kernels and they can do these sizes. Nothing below may be called where it is
- * false. */
+/* Whether the kernels can do these sizes. On x86-64 they are always there, compiled for AVX-512; nothing here
+ * may be called on a processor without it, and nothing below where this is false. */
 bool winograd_supported(const struct winograd *sizes);
 
 /* Bytes of one transformed weight tensor, and of the scratch that any of the three passes needs. */

@@ -6,8 +6,6 @@
  */
 #include "engine/dnnl/winograd.h"
 
-#ifdef __AVX512F__
-
 #include "engine/dnnl/winograd_tiles.h"
 
 enum {
@@ -203,5 +201,3 @@ void winograd_backward_weights(const struct winograd *sizes, const struct winogr
     }
     finish(&s, add, dw);
 }
-
-#endif

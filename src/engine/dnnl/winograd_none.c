@@ -1,8 +1,6 @@
-/* winograd_none.c - in place of the kernels where the compiler has no 512-bit vectors: supports nothing, does
- * nothing. */
+/* winograd_none.c - in place of the kernels on other processors than x86-64: supports nothing, does nothing.
+ */
 #include "engine/dnnl/winograd.h"
-
-#ifndef __AVX512F__
 
 bool winograd_supported(const struct winograd *sizes)
 {
@@ -50,5 +48,3 @@ void winograd_backward_weights(const struct winograd *sizes, const struct winogr
 {
     (void)sizes, (void)load_x, (void)x, (void)load_dy, (void)dy, (void)add, (void)dw, (void)scratch;
 }
-
-#endif

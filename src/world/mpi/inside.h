@@ -111,6 +111,7 @@ struct peer {
     struct message *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
+    char processor[64]; /* what it computes with, see engine_processor */
     const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
     bool sees_my_rows;
 };

@@ -313,11 +313,14 @@ static fault look_round(struct mpi *w, const struct word *all, double patience_s
 fault mpi_meet(struct mpi *w)
 {
     double patience_s = patience_of(w);
-    struct word word = word_of(""), *all;
+    char processor[sizeof w->peers->processor];
+    engine_processor(w->engine, processor, sizeof processor);
+    struct word word = word_of(processor), *all;
     word.rows = rows_here(w);
     TRY(gather(&w->seat, &word, patience_s, &all));
     for (size_t i = 0; i < w->n; i++) {
         memcpy(w->peers[i].host, all[i].host, sizeof all[i].host);
+        snprintf(w->peers[i].processor, sizeof w->peers[i].processor, "%.63s", all[i].text);
         w->peers[i].pid = all[i].pid;
         w->peers[i].heard_s = clock_now_s();
     }

@@ -308,6 +308,35 @@ static bool is_first_of_host(const struct mpi *w, size_t i)
     return true;
 }
 
+static bool is_first_of_processor(const struct mpi *w, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(w->peers[j].processor, w->peers[i].processor) == 0)
+            return false;
+    return true;
+}
+
+/* Where ranks have different processors: which have what, and what comes of it. Our own loops and sums have the same bits on all. */
+static void print_processors(const struct mpi *w, FILE *out)
+{
+    size_t n_kinds = 0;
+    for (size_t i = 0; i < w->n; i++)
+        n_kinds += is_first_of_processor(w, i);
+    if (n_kinds < 2)
+        return;
+    fprintf(out, "not all ranks have the same processor:");
+    for (size_t i = 0; i < w->n; i++) {
+        if (!is_first_of_processor(w, i))
+            continue;
+        fprintf(out, "%s %s on rank", i ? ";" : "", w->peers[i].processor);
+        for (size_t j = i; j < w->n; j++)
+            if (strcmp(w->peers[j].processor, w->peers[i].processor) == 0)
+                fprintf(out, "%s %zu", j == i ? "" : ",", j);
+    }
+    fprintf(out, "; libraries compute in another order on another processor, so this run comes to the same bits only where every rank has "
+                 "the same processor again\n");
+}
+
 static fault places(const struct world *world, char **text)
 {
     const struct mpi *w = mpi_world_in(world);
@@ -324,6 +353,7 @@ static fault places(const struct world *world, char **text)
                 fprintf(out, "%s rank %zu is process %lld", j == i ? "" : ",", j, (long long)w->peers[j].pid);
         fputc('\n', out);
     }
+    print_processors(w, out);
     return fclose(out) == 0 ? OK : OUT_OF_MEMORY;
 }
 
