@@ -1,11 +1,14 @@
 /* Fibers take turns, keep their stacks, and may be many. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "world/local/fiber.h"
@@ -18,12 +21,28 @@ struct walker {
     double sum;
 };
 
+/* What a test has made is closed at its end. */
+static struct {
+    struct fibers *groups[64];
+    size_t n;
+} here;
+
 static struct fiber *made(size_t stack_bytes)
 {
-    struct fiber *f = NULL;
-    assert_null(fiber_new(stack_bytes, &f));
-    return f;
+    struct fibers **all = &here.groups[here.n++];
+    assert_null(fibers_open(1, stack_bytes, all));
+    return fibers_at(*all, 0);
 }
+
+static int close_all(void **state)
+{
+    (void)state;
+    while (here.n)
+        fibers_close(here.groups[--here.n]);
+    return 0;
+}
+
+#define FIBERS(test) cmocka_unit_test_teardown(test, close_all)
 
 static void walk(void *arg)
 {
@@ -62,7 +81,6 @@ static void fibers_take_turns_and_keep_their_locals(void **state)
             sum += i * 100 + k % 8;
         assert_true(w[i].sum == sum);
         assert_true(fiber_has_ended(w[i].fiber));
-        fiber_free(w[i].fiber);
     }
 }
 
@@ -81,7 +99,6 @@ static void a_fiber_lives_again_after_its_end(void **state)
         }
         assert_int_equal(turns, w.steps + 1);
     }
-    fiber_free(w.fiber);
 }
 
 /* Frames of a known size, parked at the very bottom: what is on the stack survives the others' turns. */
@@ -123,34 +140,89 @@ static void deep_stacks_survive_a_turn(void **state)
     for (int i = 0; i < DIVERS; i++) {
         assert_true(fiber_has_ended(d[i].fiber));
         assert_int_equal(d[i].reached, DEPTH + i + 1);
-        fiber_free(d[i].fiber);
     }
 }
 
 #ifdef __SANITIZE_THREAD__
 enum { MANY = 500 }; /* the thread sanitizer keeps a quarter of a megabyte for each */
 #else
-enum { MANY = 10000 };
+enum { MANY = 40000 }; /* two memory maps for each would be more than the kernel allows */
 #endif
 
-static void ten_thousand_fibers_are_no_trouble(void **state)
+static void try_many(enum guards guards, int n)
 {
-    (void)state;
-    struct walker *w = calloc(MANY, sizeof *w);
+    struct fibers *all = NULL;
+    struct walker *w = calloc((size_t)n, sizeof *w);
     assert_non_null(w);
-    for (int i = 0; i < MANY; i++) {
-        w[i] = (struct walker){.fiber = made(65536), .id = i, .steps = 3};
+    assert_null(fibers_open_with(guards, (size_t)n, 65536, &all));
+    for (int i = 0; i < n; i++) {
+        w[i] = (struct walker){.fiber = fibers_at(all, (size_t)i), .id = i, .steps = 3};
         fiber_begin(w[i].fiber, walk, &w[i]);
     }
     for (int turn = 0; turn < 3; turn++)
-        for (int i = 0; i < MANY; i++)
-            fiber_resume(w[(i * 7919) % MANY].fiber);
-    for (int i = 0; i < MANY; i++) {
+        for (int i = 0; i < n; i++)
+            fiber_resume(w[(i * 7919) % n].fiber);
+    for (int i = 0; i < n; i++) {
         assert_true(w[i].sum == 3 * 100.0 * i + 3);
         assert_false(fiber_has_ended(w[i].fiber));
-        fiber_free(w[i].fiber); /* parked: nothing is lost by it */
     }
+    fibers_close(all); /* parked: nothing is lost by it */
     free(w);
+}
+
+static bool has(enum guards guards)
+{
+    struct fibers *one = NULL;
+    fault f = fibers_open_with(guards, 1, 4096, &one);
+    fibers_close(one);
+    bool there = !f;
+    fault_drop(f);
+    return there;
+}
+
+static void forty_thousand_fibers_are_no_trouble(void **state)
+{
+    struct fibers *all = NULL;
+    (void)state;
+    if (has(GUARDS_MARKED))
+        try_many(GUARDS_MARKED, MANY);
+    try_many(GUARDS_MAPPED, MANY / 40);
+    try_many(GUARDS_CHECKED, MANY);
+    assert_null(fibers_open(MANY, 65536, &all)); /* whatever the kernel has */
+    fibers_close(all);
+}
+
+static void run_over(void *arg)
+{
+    struct diver *d = arg;
+    d->reached = dive(d->fiber, 1000); /* half a megabyte */
+}
+
+static int status_of_overflow(enum guards guards)
+{
+    struct fibers *all = NULL;
+    int status = 0;
+    assert_null(fibers_open_with(guards, 16, 65536, &all));
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGILL, SIG_DFL);
+        struct diver d = {fibers_at(all, 15), 1000, 0};
+        fiber_begin(d.fiber, run_over, &d);
+        fiber_resume(d.fiber);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    fibers_close(all);
+    return status;
+}
+
+static void an_overflow_is_a_crash_whoever_guards(void **state)
+{
+    (void)state;
+    for (int guards = GUARDS_MARKED; guards <= GUARDS_CHECKED; guards++)
+        if (has((enum guards)guards))
+            assert_true(status_of_overflow((enum guards)guards) != 0);
 }
 
 /* Freed while parked deep down; the next stacks lie where the last ones lay. */
@@ -162,7 +234,7 @@ static void the_stack_of_a_fiber_freed_while_parked_can_be_used_again(void **sta
         fiber_begin(d.fiber, dive_deep, &d);
         fiber_resume(d.fiber);
         assert_false(fiber_has_ended(d.fiber));
-        fiber_free(d.fiber);
+        close_all(NULL);
     }
 }
 
@@ -184,8 +256,6 @@ static void a_fiber_may_resume_another(void **state)
     fiber_resume(outer);
     assert_true(fiber_has_ended(outer));
     assert_int_equal(inner.at, 6);
-    fiber_free(inner.fiber);
-    fiber_free(outer);
 }
 
 struct printer {
@@ -211,19 +281,19 @@ static void the_stack_is_aligned_for_library_calls(void **state)
     fiber_resume(p.fiber);
     snprintf(expected, sizeof expected, "%.17g %Lg %d", sqrt(2.0) * exp(1.0), 0.5L, 42);
     assert_string_equal(p.text, expected);
-    fiber_free(p.fiber);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fibers_take_turns_and_keep_their_locals),
-        cmocka_unit_test(a_fiber_lives_again_after_its_end),
-        cmocka_unit_test(deep_stacks_survive_a_turn),
-        cmocka_unit_test(ten_thousand_fibers_are_no_trouble),
-        cmocka_unit_test(the_stack_of_a_fiber_freed_while_parked_can_be_used_again),
-        cmocka_unit_test(a_fiber_may_resume_another),
-        cmocka_unit_test(the_stack_is_aligned_for_library_calls),
+        FIBERS(fibers_take_turns_and_keep_their_locals),
+        FIBERS(a_fiber_lives_again_after_its_end),
+        FIBERS(deep_stacks_survive_a_turn),
+        FIBERS(forty_thousand_fibers_are_no_trouble),
+        FIBERS(an_overflow_is_a_crash_whoever_guards),
+        FIBERS(the_stack_of_a_fiber_freed_while_parked_can_be_used_again),
+        FIBERS(a_fiber_may_resume_another),
+        FIBERS(the_stack_is_aligned_for_library_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,8 +120,8 @@ static void turn_prepare(struct turn *t, void *stack, size_t n_bytes, void (*fir
 
 struct fiber {
     struct turn mine, resumer;
-    char *memory; /* owned: the guard page, then the stack */
-    size_t n_bytes;
+    const struct fibers *all;
+    char *memory; /* borrowed: the guard page, then the stack */
     fiber_program *program;
     void *arg;
     bool ended;
@@ -135,11 +135,23 @@ struct fiber {
 #endif
 };
 
+struct fibers {
+    enum guards guards;
+    size_t n, each_bytes; /* of a guard page and a stack */
+    char *memory;         /* owned: of all */
+    struct fiber fibers[];
+};
+
+static size_t stack_bytes(const struct fiber *f)
+{
+    return f->all->each_bytes - PAGE;
+}
+
 /* The sanitizers are told before each switch, and after it on the other side. */
 static void announce_to_fiber(struct fiber *f, void **fake)
 {
 #ifdef ASAN
-    __sanitizer_start_switch_fiber(fake, f->memory + PAGE, f->n_bytes - PAGE);
+    __sanitizer_start_switch_fiber(fake, f->memory + PAGE, stack_bytes(f));
 #endif
 #ifdef TSAN
     f->resumer_tsan = __tsan_get_current_fiber();
@@ -167,37 +179,51 @@ static void arrived_in_fiber(struct fiber *f)
     (void)f;
 }
 
+/* ---- guards ---- */
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102 /* not yet in every libc */
+#endif
+
+/* Maps that fibers may take of those that a process may have. */
+enum { MOST_MAPS = 16384 };
+
+static bool guard(enum guards guards, char *page)
+{
+    switch (guards) {
+    case GUARDS_MARKED:
+        return madvise(page, PAGE, MADV_GUARD_INSTALL) == 0;
+    case GUARDS_MAPPED:
+        return mprotect(page, PAGE, PROT_NONE) == 0;
+    default:
+        return true;
+    }
+}
+
+/* A page that was never written is all zeros, and takes no memory when it is read. Frames are shorter than a page, and every call
+ * leaves its return address: an overflow cannot pass without a trace. */
+static void check_guard(const struct fiber *f)
+{
+    const uint64_t *words = (const uint64_t *)(const void *)f->memory;
+    uint64_t any = 0;
+    if (f->all->guards != GUARDS_CHECKED)
+        return;
+    for (size_t i = 0; i < PAGE / sizeof *words; i++)
+        any |= words[i];
+    if (any)
+        __builtin_trap(); /* as the kernel would: the stack has overflowed */
+}
+
+/* ---- turns ---- */
+
 static void run_program(struct fiber *f)
 {
     arrived_in_fiber(f);
     f->program(f->arg);
     f->ended = true;
+    check_guard(f);
     announce_from_fiber(f);
     turn_switch(&f->mine, &f->resumer);
-}
-
-fault fiber_new(size_t stack_bytes, struct fiber **out)
-{
-    struct fiber *f = calloc(1, sizeof *f);
-    if (!f)
-        return OUT_OF_MEMORY;
-    f->n_bytes = round_up(stack_bytes, PAGE) + PAGE;
-    f->memory = mmap(NULL, f->n_bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (f->memory == MAP_FAILED || mprotect(f->memory, PAGE, PROT_NONE) != 0) {
-        if (f->memory != MAP_FAILED)
-            munmap(f->memory, f->n_bytes);
-        free(f);
-        return FAIL(FAULT_MEMORY,
-                    "out of memory: no stack for another agent (the system's limit of memory maps, "
-                    "vm.max_map_count, may be too low)");
-    }
-#ifdef TSAN
-    f->tsan = __tsan_create_fiber(0);
-#endif
-    f->ended = true;
-    *out = f;
-    return OK;
 }
 
 void fiber_begin(struct fiber *f, fiber_program *program, void *arg)
@@ -208,7 +234,7 @@ void fiber_begin(struct fiber *f, fiber_program *program, void *arg)
 #ifdef ASAN
     f->fake_stack = NULL;
 #endif
-    turn_prepare(&f->mine, f->memory + PAGE, f->n_bytes - PAGE, run_program, f);
+    turn_prepare(&f->mine, f->memory + PAGE, stack_bytes(f), run_program, f);
 }
 
 void fiber_resume(struct fiber *f)
@@ -223,6 +249,7 @@ void fiber_resume(struct fiber *f)
 
 void fiber_park(struct fiber *f)
 {
+    check_guard(f);
     announce_from_fiber(f);
     turn_switch(&f->mine, &f->resumer);
     arrived_in_fiber(f);
@@ -233,16 +260,80 @@ bool fiber_has_ended(const struct fiber *f)
     return f->ended;
 }
 
-void fiber_free(struct fiber *f)
+/* ---- opening and closing ---- */
+
+static void init_fiber(struct fibers *all, size_t i)
 {
+    struct fiber *f = &all->fibers[i];
+    f->all = all;
+    f->memory = all->memory + i * all->each_bytes;
+    f->ended = true;
+#ifdef TSAN
+    f->tsan = __tsan_create_fiber(0);
+#endif
+}
+
+/* Huge pages would give each stack two megabytes. */
+static bool take_memory(struct fibers *all)
+{
+    size_t n_bytes;
+    if (__builtin_mul_overflow(all->n, all->each_bytes, &n_bytes))
+        return false;
+    all->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (all->memory == MAP_FAILED)
+        return false;
+    madvise(all->memory, n_bytes, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < all->n; i++)
+        if (!guard(all->guards, all->memory + i * all->each_bytes)) {
+            munmap(all->memory, n_bytes);
+            return false;
+        }
+    return true;
+}
+
+fault fibers_open_with(enum guards guards, size_t n, size_t n_bytes, struct fibers **out)
+{
+    struct fibers *all = calloc(1, sizeof *all + n * sizeof *all->fibers);
+    if (!all)
+        return OUT_OF_MEMORY;
+    all->guards = guards;
+    all->n = n;
+    all->each_bytes = round_up(n_bytes, PAGE) + PAGE;
+    if (!take_memory(all)) {
+        free(all);
+        return FAIL(FAULT_MEMORY, "out of memory: no stacks for %zu agents", n);
+    }
+    for (size_t i = 0; i < n; i++)
+        init_fiber(all, i);
+    *out = all;
+    return OK;
+}
+
+fault fibers_open(size_t n, size_t n_bytes, struct fibers **out)
+{
+    fault f = fibers_open_with(GUARDS_MARKED, n, n_bytes, out);
     if (!f)
+        return OK;
+    fault_drop(f);
+    return fibers_open_with(2 * n <= MOST_MAPS ? GUARDS_MAPPED : GUARDS_CHECKED, n, n_bytes, out);
+}
+
+struct fiber *fibers_at(struct fibers *all, size_t i)
+{
+    return &all->fibers[i];
+}
+
+void fibers_close(struct fibers *all)
+{
+    if (!all)
         return;
 #ifdef TSAN
-    __tsan_destroy_fiber(f->tsan);
+    for (size_t i = 0; i < all->n; i++)
+        __tsan_destroy_fiber(all->fibers[i].tsan);
 #endif
 #ifdef ASAN /* frames of a parked program would be found again by whoever gets this memory next */
-    __asan_unpoison_memory_region(f->memory, f->n_bytes);
+    __asan_unpoison_memory_region(all->memory, all->n * all->each_bytes);
 #endif
-    munmap(f->memory, f->n_bytes);
-    free(f);
+    munmap(all->memory, all->n * all->each_bytes);
+    free(all);
 }

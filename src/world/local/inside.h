@@ -42,7 +42,7 @@ struct actor {
     struct link link; /* first: a struct link * of this world is a struct actor * */
     struct local *world;
     struct agent *agent;
-    struct fiber *fiber; /* owned */
+    struct fiber *fiber;
     enum life life;
     bool alive;      /* its machine is up */
     fault verdict;   /* what the verb it waits in will return */
@@ -88,6 +88,7 @@ struct local {
     struct engine *engine;     /* borrowed */
     struct watcher watcher;
     struct actor *actors; /* owned */
+    struct fibers *fibers; /* owned: the actors' programs */
     size_t n;
     struct tape *tape; /* owned */
     double now_s;

@@ -292,6 +292,7 @@ fault local_settle(struct local *w)
 
 static fault open_actors(struct local *w, struct agent *agents, const double *speeds)
 {
+    TRY(fibers_open(w->n, STACK_BYTES, &w->fibers));
     for (size_t i = 0; i < w->n; i++) {
         struct actor *a = &w->actors[i];
         *a = (struct actor){
@@ -303,7 +304,7 @@ static fault open_actors(struct local *w, struct agent *agents, const double *sp
         };
         a->mail_end = &a->mail;
         agents[i].link = &a->link;
-        TRY(fiber_new(STACK_BYTES, &a->fiber));
+        a->fiber = fibers_at(w->fibers, i);
         TRY(begin_life(a));
     }
     return OK;
@@ -374,7 +375,6 @@ void local_close(struct local *w)
         if (a->agent && a->fiber)
             drop_parcels(a);
         fault_drop(a->verdict);
-        fiber_free(a->fiber);
     }
     tell_notes(w, false);
     drop_messages(w);
@@ -382,6 +382,7 @@ void local_close(struct local *w)
     rows_close(w);
     agenda_release(&w->agenda);
     tape_free(w->tape);
+    fibers_close(w->fibers);
     free(w->deadlines);
     free(w->cuts);
     free(w->group);
