@@ -13,14 +13,13 @@
  * Y_ij to the mean of Y_ii and Y_jj mends it exactly, and dividing by the sum of absolute eigenvalues does
  * the rest. The bound is thus proved by one evaluation, whatever the solver did.
  */
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topology/threads.h"
-
+#include "topology/lapack.h"
 #include "topology/spectrum.h"
+#include "topology/threads.h"
 
 static const double wanted_gap = 1e-7, allowed_gap = 1e-4; /* between gamma and its bound */
 static const double raise_t = 20;                          /* from one barrier to the next  */
@@ -38,6 +37,7 @@ struct point {
 
 struct solver {
     const struct topology *graph;
+    struct lapack lapack;
     size_t n, m;
     struct point at, tried;
     double *gradient, *step; /* [m + 1], owned                */
@@ -65,7 +65,7 @@ static bool factor(const struct solver *v, const struct point *p, double sign, d
         matrix[i] *= sign;
     for (size_t i = 0; i < v->n; i++)
         matrix[i * v->n + i] += p->w[v->m];
-    if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', n, matrix, n))
+    if (v->lapack.dpotrf(LAPACK_COL_MAJOR, 'L', n, matrix, n))
         return false;
     *log_det = 0;
     for (size_t i = 0; i < v->n; i++)
@@ -84,9 +84,10 @@ static bool evaluate(const struct solver *v, struct point *p)
 }
 
 /* From the lower half of a factor to the whole inverse. */
-static fault invert(size_t n, double *matrix)
+static fault invert(const struct solver *v, double *matrix)
 {
-    if (LAPACKE_dpotri(LAPACK_COL_MAJOR, 'L', (lapack_int)n, matrix, (lapack_int)n))
+    size_t n = v->n;
+    if (v->lapack.dpotri(LAPACK_COL_MAJOR, 'L', (lapack_int)n, matrix, (lapack_int)n))
         return FAIL(FAULT_NUMBER, "a matrix of the solver for the fastest weights has no inverse");
     for (size_t j = 0; j < n; j++)
         for (size_t i = j + 1; i < n; i++)
@@ -96,8 +97,8 @@ static fault invert(size_t n, double *matrix)
 
 static fault invert_both(struct solver *v)
 {
-    TRY(invert(v->n, v->at.a));
-    return invert(v->n, v->at.b);
+    TRY(invert(v, v->at.a));
+    return invert(v, v->at.b);
 }
 
 /* a_e' X a_f */
@@ -148,7 +149,7 @@ static fault find_step(struct solver *v, double *decrement)
         v->step[i] = -v->gradient[i];
         v->hessian[i * (v->m + 1) + i] *= 1 + ridge;
     }
-    if (LAPACKE_dposv(LAPACK_COL_MAJOR, 'L', size, 1, v->hessian, size, v->step, size))
+    if (v->lapack.dposv(LAPACK_COL_MAJOR, 'L', size, 1, v->hessian, size, v->step, size))
         return FAIL(FAULT_NUMBER, "%s: the equations for the fastest weights cannot be solved",
                     v->graph->spec);
     *decrement = 0;
@@ -268,6 +269,7 @@ static fault solver_init(const struct topology *graph, struct solver *v)
 {
     size_t size = graph->n_edges + 1;
     *v = (struct solver){.graph = graph, .n = graph->n, .m = graph->n_edges};
+    TRY(lapack_open(&v->lapack));
     TRY(point_init(v->n, v->m, &v->at));
     TRY(point_init(v->n, v->m, &v->tried));
     v->gradient = calloc(size, sizeof *v->gradient);

@@ -5,18 +5,19 @@
  */
 #include "topology/spectrum.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/lapack.h"
 #include "topology/threads.h"
 
 fault eigenvalues(double *matrix, size_t n, double *values)
 {
+    struct lapack lapack;
+    TRY(lapack_open(&lapack));
     int threads = threads_alone();
-    lapack_int info =
-        LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'L', (lapack_int)n, matrix, (lapack_int)n, values);
+    lapack_int info = lapack.dsyevd(LAPACK_COL_MAJOR, 'N', 'L', (lapack_int)n, matrix, (lapack_int)n, values);
     threads_back(threads);
     if (info == LAPACK_WORK_MEMORY_ERROR)
         return OUT_OF_MEMORY;

@@ -49,4 +49,12 @@ holds 'the device is still one' test -c /dev/full
 misused 'no graph' "$veche" topology
 misused 'two graphs' "$veche" topology cycle:4 cycle:5
 misused 'a seed that is no number' "$veche" topology cycle:4 --seed x
+# LAPACK comes with whatever BLAS the system has: it is not needed to start, and without room for it there is a sentence.
+holds 'no BLAS is needed to start' bash -c '! ldd "$0" | grep -Eiq "blas|lapack"' "$veche"
+limited() { (ulimit -v 180000 && exec timeout 60 "$veche" "$@"); }
+if limited --version >/dev/null 2>&1; then # sanitizers reserve more than that
+    faults 'eigenvalues without room for LAPACK' 'need LAPACK, which may take [0-9]* MiB .* the limit .ulimit -v. leaves [0-9]*$' \
+        limited topology torus:6x6
+    succeeds 'what needs none goes on' limited list topologies
+fi
 done_checking
