@@ -86,6 +86,9 @@ static bool skips_rounds(const struct experiment *e)
 static fault allreduce_check(const struct experiment *e, size_t n_agents)
 {
     const struct allreduce *s = e->strategy.settings;
+    if (s->bucket_kb > 0 && s->bucket_kb * 1024 < sizeof(float))
+        return fail_at(e->strategy.place, "strategy.bucket_kb: %g is less than one number, %g", s->bucket_kb,
+                       sizeof(float) / 1024.0);
     if (s->backups && (size_t)s->backups >= n_agents)
         return fail_at(e->strategy.place, "strategy.backups: %lld of %zu agents cannot all be spared",
                        (long long)s->backups, n_agents);

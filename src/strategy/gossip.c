@@ -106,15 +106,21 @@ static const struct field fields[] = {
      .fallback = "0",
      .min = 0,
      .max = 1e9,
-     .help = "random edges a round, one after the other; 0: as many as there are edges"},
+     .help = "random edges a round, one after the other, at most 16 for each edge; 0: as many as there are edges"},
     MIXED_FIELDS(AT(mixed)),
 };
+
+/* On average of each edge in a round: what more would average is the same already. */
+enum { MOST_OF_EDGE = 16 };
 
 static fault gossip_open(const struct stage *s, void **shared)
 {
     const struct gossip *g = s->experiment->strategy.settings;
     if (!s->topology || !s->topology->n_edges)
         return OK;
+    if ((uint64_t)g->pairs > MOST_OF_EDGE * (uint64_t)s->topology->n_edges)
+        return fail_at(s->experiment->strategy.place, "strategy.pairs: %lld is more than %d for each of the %zu edges of %s",
+                       (long long)g->pairs, MOST_OF_EDGE, s->topology->n_edges, s->topology->spec);
     struct pairs *pairs;
     TRY(pairs_new(s->topology, s->seed, g->pairs ? (uint64_t)g->pairs : s->topology->n_edges, &pairs));
     *shared = pairs;

@@ -41,6 +41,10 @@ place 'a crash of nobody' 13:26 "there is no agent 9: they are numbered from 0 t
 place 'a cut with itself' 13:28 "agent 4 is named twice" 's/crash: 4/cut: [4, 4]/'
 place 'a site that leaves some out' 11:53 "agent 5 is at no site" \
     's/patience_s: 0.05/sites: [[0, 1, 2], [3, 4]]/'
+place 'more pairs than gossip has a use for' 7:19 'strategy.pairs: 97 is more than 16 for each of the 6 edges of cycle:6' \
+    's/^strategy:.*/strategy: { kind: gossip, pairs: 97 }/'
+place 'buckets without room for a number' 7:19 'strategy.bucket_kb: 0.001 is less than one number' \
+    's/^strategy:.*/strategy: { kind: allreduce, bucket_kb: 0.001 }/'
 place 'no agents' 5:9 "agents" 's/^agents: 6/agents: 0/'
 place 'too many agents' 5:9 "agents" 's/^agents: 6/agents: 100001/'
 place 'a share for nobody' 2:7 "3 training samples are too few for 6 agents" 's/samples: 240/samples: 3/'
