@@ -90,7 +90,7 @@ typedef void veche_watch(void *ctx, const veche_event *event);
 
 typedef struct {
     const char *folder; /* where run folders are made; NULL: "runs" */
-    veche_watch *watch; /* called from the thread in veche_go; may be NULL */
+    veche_watch *watch; /* called from the thread in veche_go, in the locale "C"; may be NULL */
     void *ctx;
     bool alone; /* in the world `mpi`: this process is all there is, whatever others a launcher has started */
 } veche_options;

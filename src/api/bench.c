@@ -6,6 +6,7 @@
 
 #include "api/bench.h"
 #include "api/registry.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "engine/bench.h"
 #include "engine/peak.h"
@@ -255,6 +256,7 @@ fault bench_engine(const char *const *settings, size_t n, char **json)
 
 veche_fault *veche_bench(const char *what, const char *const *settings, size_t n, char **json)
 {
+    PLAIN_NUMBERS;
     if (text_is(what, "engine"))
         return bench_engine(settings, n, json);
     if (text_is(what, "local") || text_is(what, "mix"))

@@ -13,6 +13,7 @@
 #include "api/compare.h"
 #include "api/handle.h"
 #include "api/session.h"
+#include "base/plain.h"
 
 /* ---- opening ---- */
 
@@ -87,6 +88,7 @@ static fault plan_and_keep(veche_comparison *c, const veche_experiment *e, const
 veche_fault *veche_compare(const veche_experiment *e, const char *const *over, size_t n_over, double target,
                            const char *out, const veche_options *options, veche_comparison **comparison)
 {
+    PLAIN_NUMBERS;
     veche_comparison *c;
     if (!(target >= 0 && target <= 100))
         return FAIL(FAULT_USAGE, "the target is an accuracy in percent, from 0 to 100");
@@ -141,6 +143,7 @@ static fault open_to_go_on(veche_comparison *c, const char *folder)
 veche_fault *veche_compare_resume(const char *folder, const veche_options *options,
                                   veche_comparison **comparison)
 {
+    PLAIN_NUMBERS;
     veche_comparison *c;
     TRY(new_comparison(options, &c));
     return hand_out(c, open_to_go_on(c, folder), comparison);
@@ -219,5 +222,6 @@ const char *veche_compare_folder(const veche_comparison *c)
 
 veche_fault *veche_compare_print(const veche_comparison *c, bool json, char **text)
 {
+    PLAIN_NUMBERS;
     return json ? plan_text(&c->plan, c->path, false, text) : plan_table(&c->plan, c->path, text);
 }

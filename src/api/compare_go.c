@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/compare.h"
+#include "base/plain.h"
 #include "record/file.h"
 #include "record/run.h"
 
@@ -223,6 +224,7 @@ static fault lead(veche_comparison *c)
 
 veche_fault *veche_compare_go(veche_comparison *c)
 {
+    PLAIN_NUMBERS;
     if (!comparison_leads(c))
         return follow_orders(c);
     fault f = lead(c), g = is_loss(f) ? OK : order_others(c, ORDER_END, "");

@@ -1,4 +1,5 @@
 /* dataset.c - the catalogue of data sets, as the library shows it. */
+#include "base/plain.h"
 #include "data/catalogue.h"
 #include "veche.h"
 
@@ -26,10 +27,12 @@ veche_fault *veche_dataset_at(size_t i, veche_dataset *out)
 
 veche_fault *veche_dataset_get(const char *name, const char *from, veche_fetch_progress *progress, void *ctx)
 {
+    PLAIN_NUMBERS;
     return catalogue_get(name, from, progress, ctx);
 }
 
 veche_fault *veche_dataset_verify(const char *name, veche_fetch_progress *progress, void *ctx)
 {
+    PLAIN_NUMBERS;
     return catalogue_verify(name, progress, ctx);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/registry.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "experiment/experiment.h"
@@ -108,6 +109,7 @@ static fault print_asked(FILE *out, const char *category)
 
 veche_fault *veche_list(const char *category, char **text)
 {
+    PLAIN_NUMBERS;
     char *memory = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&memory, &n);

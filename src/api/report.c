@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/compare.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "record/file.h"
 #include "record/report.h"
@@ -44,6 +45,7 @@ static fault expand(const char *const *runs, size_t n, struct arena *arena, cons
 
 veche_fault *veche_report_read(const char *const *runs, size_t n, veche_report **out)
 {
+    PLAIN_NUMBERS;
     veche_report *r = calloc(1, sizeof *r);
     if (!r)
         return OUT_OF_MEMORY;
@@ -74,6 +76,7 @@ static fault find_axis(const char *name, enum axis *out)
 
 veche_fault *veche_report_print(const veche_report *r, const char *format, const char *by, char **text)
 {
+    PLAIN_NUMBERS;
     enum axis axis = AXIS_EPOCHS;
     TRY(find_axis(by, &axis));
     if (text_is(format, "text"))
@@ -90,6 +93,7 @@ veche_fault *veche_report_print(const veche_report *r, const char *format, const
 
 veche_fault *veche_report_write(const veche_report *r, const char *format, const char *by, const char *path)
 {
+    PLAIN_NUMBERS;
     char *text;
     TRY(veche_report_print(r, format, by, &text));
     struct piece piece = {text, strlen(text)};

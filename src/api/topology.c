@@ -1,4 +1,5 @@
 /* topology.c - what there is to know about a graph of agents, and its drawing. */
+#include "base/plain.h"
 #include "topology/topology.h"
 
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static fault survey_and_show(const struct topology *t, const char *weights, char
 veche_fault *veche_topology(const char *spec, const char *weights, uint64_t seed, char **text, char **json,
                             char **svg)
 {
+    PLAIN_NUMBERS;
     char **const asked[] = {text, json, svg};
     struct topology *t;
     TRY(topology_make(spec, seed, (struct place){.source = "topology"}, &t));

@@ -10,6 +10,7 @@
 #include "api/handle.h"
 #include "api/registry.h"
 #include "api/session.h"
+#include "base/plain.h"
 #include "base/pool.h"
 
 const char *veche_version(void)
@@ -96,6 +97,7 @@ static fault parse_with(const char *text, const char *source, const char *const 
 
 veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out)
 {
+    PLAIN_NUMBERS;
     return parse_with(text, source, NULL, 0, out);
 }
 
@@ -121,6 +123,7 @@ static fault read_text(const char *path, FILE *file, char *text)
 veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n,
                              veche_experiment **out)
 {
+    PLAIN_NUMBERS;
     FILE *file = fopen(path, "rb");
     if (!file)
         return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
@@ -140,6 +143,7 @@ veche_fault *veche_load(const char *path, veche_experiment **out)
 
 veche_fault *veche_override(veche_experiment *e, const char *assignment)
 {
+    PLAIN_NUMBERS;
     struct experiment *parsed;
     TRY(add_override(e, assignment));
     fault f = parse(e, &parsed);
@@ -154,6 +158,7 @@ veche_fault *veche_override(veche_experiment *e, const char *assignment)
 
 veche_fault *veche_print(const veche_experiment *e, char **yaml)
 {
+    PLAIN_NUMBERS;
     return experiment_print(e->parsed, yaml);
 }
 
@@ -175,6 +180,7 @@ fault experiment_examine(const struct experiment *e, char **layers)
 
 veche_fault *veche_describe_model(const veche_experiment *e, char **text)
 {
+    PLAIN_NUMBERS;
     return experiment_examine(e->parsed, text);
 }
 
@@ -305,6 +311,7 @@ static fault make_folder(struct veche_run *r)
 
 veche_fault *veche_start(const veche_experiment *e, const veche_options *options, veche_run **out)
 {
+    PLAIN_NUMBERS;
     struct experiment *copy;
     struct veche_run *r;
     TRY(parse(e, &copy));
@@ -367,6 +374,7 @@ static fault open_folder(struct veche_run *r, const char *path)
 
 veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out)
 {
+    PLAIN_NUMBERS;
     char path[RUN_PATH + 32], *text = NULL;
     struct registry registry = registry_of_everything();
     struct experiment *e;
@@ -390,6 +398,7 @@ veche_fault *veche_resume(const char *run_folder, const veche_options *options, 
 
 veche_fault *veche_go(veche_run *r)
 {
+    PLAIN_NUMBERS;
     return session_go(r);
 }
 
@@ -438,6 +447,7 @@ const char *veche_run_engine(const veche_run *r)
 
 veche_fault *veche_summary(const veche_run *r, char **json)
 {
+    PLAIN_NUMBERS;
     struct summary s;
     TRY(session_summary(r, &s));
     return summary_json(&s, json);
@@ -445,6 +455,7 @@ veche_fault *veche_summary(const veche_run *r, char **json)
 
 veche_fault *veche_table(const veche_run *r, char **text)
 {
+    PLAIN_NUMBERS;
     struct summary s;
     TRY(session_summary(r, &s));
     return summary_table(&s, text);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "support/comma.h"
+
 static const char text[] = "name: tiny\n"
                            "data: { set: blobs, batch: 16 }\n"
                            "model: mlp:8\n"
@@ -155,6 +157,65 @@ static void a_stopped_run_goes_on_to_the_same_bits(void **state)
     veche_close(calm);
 }
 
+/* All that is written of a run and of a graph, as text. */
+static char *everything_of(const char *run)
+{
+    char *all = NULL, *texts[9] = {0};
+    size_t n = 0;
+    veche_report *report = NULL;
+    static const char *const formats[] = {"text", "json", "html", "svg:accuracy"};
+    must(veche_report_read(&run, 1, &report));
+    for (size_t i = 0; i < 4; i++)
+        must(veche_report_print(report, formats[i], "epochs", &texts[i]));
+    veche_report_free(report);
+    must(veche_topology("small-world:12:4:0.5", NULL, 1, &texts[4], &texts[5], &texts[6]));
+    must(veche_list(NULL, &texts[7]));
+    veche_experiment *e = parsed();
+    must(veche_print(e, &texts[8]));
+    veche_experiment_free(e);
+    FILE *out = open_memstream(&all, &n);
+    for (size_t i = 0; i < 9; i++) {
+        fputs(texts[i], out);
+        free(texts[i]);
+    }
+    fclose(out);
+    return all;
+}
+
+static void a_locale_with_a_decimal_comma_changes_no_file(void **state)
+{
+    struct seen seen = {0};
+    veche_run *calm = started(folder_of(state), &seen), *r;
+    must(veche_go(calm));
+    char *run = strdup(veche_run_folder(calm)), *here = everything_of(run);
+
+    enter_comma_locale();
+    char *there = everything_of(run);
+    assert_string_equal(here, there);
+    struct seen stopped = {0};
+    r = started(folder_of(state), &stopped);
+    stopped.stop_this = r;
+    veche_fault *f = veche_go(r);
+    assert_true(veche_fault_is_stop(f));
+    veche_fault_free(f);
+    char *folder = strdup(veche_run_folder(r)), comma[8];
+    veche_close(r);
+    snprintf(comma, sizeof comma, "%.1f", 0.5);
+    assert_string_equal(comma, "0,5"); /* the program's own numbers are as they were */
+
+    leave_comma_locale(); /* what was saved there is read here */
+    stopped.stop_this = NULL;
+    must(veche_resume(folder, &(veche_options){.watch = watch, .ctx = &stopped}, &r));
+    must(veche_go(r));
+    char *a = hash_of(calm), *b = hash_of(r);
+    assert_string_equal(a, b);
+    char *const owned[] = {run, here, there, folder, a, b};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+    veche_close(r);
+    veche_close(calm);
+}
+
 static void parameters_are_read_by_name(void **state)
 {
     struct seen seen = {0};
@@ -256,6 +317,7 @@ int main(void)
         cmocka_unit_test(an_override_changes_the_experiment_and_a_bad_one_does_not),
         cmocka_unit_test(what_the_file_gets_wrong_can_be_put_right_from_outside),
         cmocka_unit_test(a_stopped_run_goes_on_to_the_same_bits),
+        cmocka_unit_test(a_locale_with_a_decimal_comma_changes_no_file),
         cmocka_unit_test(parameters_are_read_by_name),
         cmocka_unit_test(two_experiments_live_in_one_process),
         cmocka_unit_test(bad_texts_are_faults_with_their_source),

@@ -15,6 +15,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "support/comma.h"
 #include "support/must.h"
 
 static const char *const colours[] = {"red", "green", "blue", NULL};
@@ -532,29 +533,10 @@ static void an_optional_member_at_zero_is_unset(void **state)
     arena_release(&arena);
 }
 
-/* A locale whose decimal point is a comma, compiled where the machine has none; false where that cannot be
- * done. */
-static bool enter_comma_locale(char folder[])
-{
-    char command[200];
-    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1", folder);
-    if (setlocale(LC_ALL, "de_DE.UTF-8"))
-        return true;
-    return system(command) == 0 && setenv("LOCPATH", folder, 1) == 0 && setlocale(LC_ALL, "de_DE.UTF-8");
-}
-
 static void a_locale_with_a_decimal_comma_changes_nothing(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/veche-locale-XXXXXX", command[100], comma[8];
-    assert_non_null(mkdtemp(folder));
-    bool entered = enter_comma_locale(folder);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
-    if (!entered)
-        skip_because("there is no locale de_DE.UTF-8, and localedef cannot make it");
-    snprintf(comma, sizeof comma, "%.1f", 0.5);
-    assert_string_equal(comma, "0,5"); /* else the test would show nothing */
+    enter_comma_locale();
     struct arena arena = {0};
     struct settings s = {0};
     reads(&rows[FIELD_REAL], "0.5", &arena, &s);
@@ -562,7 +544,7 @@ static void a_locale_with_a_decimal_comma_changes_nothing(void **state)
     assert_string_equal(field_print(&rows[FIELD_REAL], &s, &arena), "0.5");
     refuses(&rows[FIELD_REAL], "0,5", "'0,5' is not a number");
     arena_release(&arena);
-    setlocale(LC_ALL, "C");
+    leave_comma_locale();
 }
 
 static void every_kind_has_a_name_for_people(void **state)
