@@ -4,7 +4,7 @@
 # make bench   speed against PyTorch on this machine
 # make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (twelve minutes on two cores)
 # make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
-# make nightly        jobs under mpirun, killed at random moments and resumed
+# make nightly        jobs under mpirun, killed and stopped at random moments and resumed
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
 
 BUILD      ?= build

@@ -120,6 +120,8 @@ struct link_ops {
     uint64_t (*dissolved)(const struct link *l);
     /* The peer is alive and can be reached from here, as far as is known. */
     bool (*can_reach)(const struct link *l, size_t peer);
+    /* A peer that cannot be reached may come back. */
+    bool (*may_return)(const struct link *l, size_t peer);
     /* The peer's program is known to have come to its end. */
     bool (*has_ended)(const struct link *l, size_t peer);
     /* Others are known to have ended rounds since then, on the clock of now_s. */

@@ -4,7 +4,7 @@
  *                      none in time, but the server lives: ask once more, without rows
  *                      the node is gone: ask the servers from now on
  *                      the server is gone: ask its standby, which serves from then on
- *                      nobody is left: try again for twice the patience, then give up
+ *                      nobody is left: try again for twice the patience where it may come back, then give up
  *
  * Twice, so that the servers have had the time to go on without somebody who is merely cut off itself: what
  * the rest of the group did meanwhile tells that from a dead server.
@@ -122,7 +122,7 @@ static fault wait_a_little(struct errand *e)
     if (!s->is_lost)
         s->lost_since = now;
     s->is_lost = true;
-    if (now - s->lost_since < 2 * patience_s(a) && !has_ended)
+    if (now - s->lost_since < 2 * patience_s(a) && !has_ended && a->link->ops->may_return(a->link, asked(e)))
         return a->link->ops->sleep(a->link, patience_s(a) / 16);
     e->gives_up = true;
     e->client->others_go_on = a->link->ops->others_go_on(a->link, s->lost_since) || has_ended;

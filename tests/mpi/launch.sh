@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Jobs under each launcher: started by the wrong one, stopped on request, killed and gone on with.
+# Jobs under each launcher: started by the wrong one, stopped on request, killed or stalled and gone on with.
 source "$(dirname "$0")/../support/check.sh" "$1"
 tests=$(cd "$(dirname "$0")/.." && pwd)
 mapfile -t kinds < <(cut -d ' ' -f 1 "$build/mpi.list")
@@ -44,6 +44,6 @@ for kind in "${kinds[@]}"; do
     done
 done
 
-killed() { bash "$tests/cluster/nightly.sh" "$build" $((2 * ${#kinds[@]})) 1 20; }
-succeeds 'a rank is killed: the job ends soon, with its name, and goes on to the same bits' killed
+struck() { bash "$tests/cluster/nightly.sh" "$build" $((2 * ${#kinds[@]})) 1 10; }
+succeeds 'a rank is killed or stopped: the job ends soon, names it first, and goes on' struck
 done_checking

@@ -273,6 +273,13 @@ static bool local_can_reach(const struct link *l, size_t peer)
     return can_reach(((const struct actor *)l)->world, l->self, peer);
 }
 
+static bool local_may_return(const struct link *l, size_t peer)
+{
+    (void)l;
+    (void)peer;
+    return true;
+}
+
 static bool local_has_ended(const struct link *l, size_t peer)
 {
     return ((const struct actor *)l)->world->actors[peer].life == LIFE_DONE;
@@ -346,6 +353,7 @@ const struct link_ops local_link = {
     .dissolve = local_dissolve,
     .dissolved = local_dissolved,
     .can_reach = local_can_reach,
+    .may_return = local_may_return,
     .has_ended = local_has_ended,
     .others_go_on = local_others_go_on,
     .takes_part = local_takes_part,

@@ -250,7 +250,7 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
         fault f = ask_to_average(w, peer, rows, mine, &met);
         if (f || met)
             return f;
-        if (world_now_s(w) - since > patience_s)
+        if (world_now_s(w) - since > patience_s && !somebody_is_suspected(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
                         member_called(w, peer, name));
         double until = clock_now_s() + 5e-5;

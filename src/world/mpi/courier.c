@@ -41,6 +41,8 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
 {
     struct head h;
     memcpy(&h, slot->bytes, sizeof h);
+    if (w->peers[from].is_gone)
+        return; /* it was given up: nobody wants to know any more */
     struct message *m = message_new(w, h.offer ? 0 : (size_t)h.n_bytes);
     if (!m) {
         break_off(w, OUT_OF_MEMORY);
@@ -139,7 +141,7 @@ static void deliver(struct mpi *w, struct message *m)
         w->peers[m->from].has_ended = true;
         break;
     case MSG_GONE:
-        member_is_gone(w, (size_t)m->head.tag);
+        hear_who_is_gone(w, m);
         break;
     case MSG_FAILED:
         hear_of_failure(w, m);
@@ -148,6 +150,7 @@ static void deliver(struct mpi *w, struct message *m)
         hear_note(w, m);
         break;
     case MSG_ALIVE:
+        hear_alive(w, m);
         break;
     case MSG_STOP:
     case MSG_HOLD:
@@ -226,24 +229,6 @@ static void answer_questions(struct mpi *w)
         w->asked_end = &(*w->asked_end)->next;
 }
 
-/* ---- signs of life ---- */
-
-static void say_alive(struct mpi *w, double now)
-{
-    double every = patience_of(w) / 8 < 1 ? patience_of(w) / 8 : 1;
-    if (now - w->alive_said_s < every)
-        return;
-    w->alive_said_s = now;
-    if (is_leader(w))
-        tell_all(w, MSG_ALIVE, 0);
-    else
-        tell(w, 0, MSG_ALIVE, 0, NULL, 0);
-    if (!is_leader(w) && !w->has_said_stop && w->watcher.has_to_stop && w->watcher.has_to_stop(w->watcher.ctx)) {
-        w->has_said_stop = true;
-        tell(w, 0, MSG_STOP, 0, NULL, 0);
-    }
-}
-
 void progress(struct mpi *w)
 {
     take_heads(w);
@@ -254,8 +239,8 @@ void progress(struct mpi *w)
     if (w->lessons.is_running && w->lessons.job == JOB_EXAM && !is_leader(w) && job_is_over(w))
         serve_exam(w);
     double now = clock_now_s();
-    say_alive(w, now);
     look_who_is_gone(w, now);
+    look_who_is_silent(w, now);
 }
 
 /* ---- opening and closing ---- */

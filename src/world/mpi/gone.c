@@ -1,10 +1,10 @@
-/* gone.c - a member whose process is gone, where the launcher lets the others live (`mpirun --enable-recovery`, or an MPI
- * with ULFM).
+/* gone.c - a member whose process is gone, or was given up.
  *
- * Its neighbours on the same machine miss the process; of a whole machine that is gone the leader hears nothing for longer
- * than its patience; and an MPI with ULFM says so itself. Whoever knows tells everyone. From then on it cannot be
- * reached, which the strategies know how to live with; the leader saves it with the rows of its own agent, as it would
- * find them when it came back. Without a leader there is no run.
+ * Its neighbours on the same machine miss the process; of one that stalls, or of a whole machine that is gone, the leader hears nothing
+ * for longer than its patience (silence.c); and an MPI with ULFM says so itself. Whoever knows tells everyone. Where the
+ * launcher lets the others live (`mpirun --enable-recovery`, or an MPI with ULFM) it cannot be reached from then on, which
+ * the strategies know how to live with; the leader saves it with the rows of its own agent, as it would find them when it
+ * came back. Elsewhere the run ends, as it does everywhere without a leader.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "world/mpi/inside.h"
+
+static void member_is_gone(struct mpi *w, size_t member);
 
 #ifdef VECHE_HAS_ULFM
 #include <mpi-ext.h>
@@ -108,9 +110,8 @@ bool others_live(void)
     return false;
 }
 
-void member_is_gone(struct mpi *w, size_t member)
+void give_up(struct mpi *w, size_t member, const char *why)
 {
-    char name[128], text[192];
     struct peer *p = &w->peers[member];
     if (p->is_gone || member == w->link.self)
         return;
@@ -121,14 +122,29 @@ void member_is_gone(struct mpi *w, size_t member)
     drop_questions_of(w, member);
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self && !w->peers[i].is_gone)
-            tell(w, i, MSG_GONE, member, NULL, 0);
-    snprintf(text, sizeof text, "%s is gone", member_called(w, member, name));
-    if (!others_live())
-        break_off(w, FAIL(FAULT_CRASH, "%s, and the run with it; go on from its last checkpoint with veche resume", text));
-    else if (member == 0)
-        break_off(w, FAIL(FAULT_PEER, "%s, who leads the run", text));
+            tell(w, i, MSG_GONE, member, why, strlen(why) + 1);
+    if (!others_live() || member == 0)
+        break_off(w, FAIL(FAULT_CRASH, "%s, and the run with it; go on from its last checkpoint with veche resume", why));
     else if (is_leader(w))
-        w->watcher.note(w->watcher.ctx, world_now_s(w), member, "gone", text);
+        w->watcher.note(w->watcher.ctx, world_now_s(w), member, "gone", why);
+}
+
+static void member_is_gone(struct mpi *w, size_t member)
+{
+    char name[128], text[192];
+    snprintf(text, sizeof text, "%s is gone", member_called(w, member, name));
+    give_up(w, member, text);
+}
+
+void hear_who_is_gone(struct mpi *w, const struct message *m)
+{
+    const char *why = (const char *)m->bytes;
+    if (m->head.tag != w->link.self) {
+        give_up(w, (size_t)m->head.tag, why);
+        return;
+    }
+    w->is_given_up = true;
+    break_off(w, FAIL(FAULT_CRASH, "%s; the others have given it up", why));
 }
 
 static bool process_is_gone(const struct mpi *w, const struct peer *p)

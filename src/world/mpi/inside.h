@@ -11,7 +11,8 @@
  *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
  *   pause.c     all stand still, so that the leader may look
  *   look.c      the leader's looks, and how the others serve them
- *   gone.c      a member whose process is gone
+ *   silence.c   signs of life, and members that give none
+ *   gone.c      a member whose process is gone, or was given up
  *   native.c    the MPI's own sums; near.c: its exchange between neighbours
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
@@ -41,10 +42,10 @@ enum kind_of_message {
     MSG_ROUND,
     LAST_OF_AGENTS = MSG_ROUND,
     MSG_ENDED,  /* the sender's program */
-    MSG_GONE,   /* the member that is the tag */
+    MSG_GONE,   /* the member that is the tag; the bytes say why */
     MSG_FAILED, /* the sender's program, with the kind of the fault as tag and its sentence */
     MSG_NOTE,   /* kind and text, two strings */
-    MSG_ALIVE,
+    MSG_ALIVE,  /* the leader's says whom it suspects, the tag */
     MSG_STOP,   /* to the leader: somebody asked my process to stop */
     MSG_HOLD,   /* from the leader: stop at the end of your round, and tell me at once which it will be */
     MSG_AT,     /* to the leader: that, the tag */
@@ -206,6 +207,10 @@ struct mpi {
 
     /* the clock, and standing still */
     double began_s, stood_s, still_since_s, alive_said_s;
+    double listened_s; /* when it last looked round */
+    size_t suspect;    /* NOBODY, or a member that gives no signs of life, by which others may be held up */
+    bool is_given_up;  /* the others go on without me */
+    bool says_goodbye;
     bool is_still;   /* time stands still */
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
@@ -223,6 +228,7 @@ struct mpi {
 };
 
 #define NEVER UINT64_MAX
+#define NOBODY ((size_t)-1)
 
 static inline struct mpi *mpi_of(struct link *l)
 {
@@ -307,7 +313,7 @@ bool all_is_here(struct mpi *w, uint64_t n_heads);
 /* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */
 typedef bool is_done(const struct mpi *w, const void *ctx);
 fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom);
-/* Without end, but for what breaks all waits and for members that are silent. */
+/* Without end, but for what breaks all waits: members that are gone or stall. */
 fault wait_for_members(struct mpi *w, is_done *done, const void *ctx);
 /* Every wait ends with this fault, which is taken; the first one counts. */
 void break_off(struct mpi *w, fault f);
@@ -402,8 +408,16 @@ fault mpi_gather_near(struct link *l, struct span span, struct parcel *out);
 /* Whether those who are left live on when a process is gone. */
 bool others_live(void);
 bool is_only_delayed(int error); /* of a receive, though it says it failed */
-void member_is_gone(struct mpi *w, size_t member);
+void hear_who_is_gone(struct mpi *w, const struct message *m);
+/* It cannot be reached from now on; `why` names it. Where the launcher does not let others live without it the run ends. */
+void give_up(struct mpi *w, size_t member, const char *why);
 void look_who_is_gone(struct mpi *w, double now);
+
+/* silence.c */
+/* Gives signs of life, and gives up whoever does not. */
+void look_who_is_silent(struct mpi *w, double now);
+void hear_alive(struct mpi *w, const struct message *m);
+bool somebody_is_suspected(const struct mpi *w);
 
 /* join.c */
 MPI_Comm comm_of(const struct mpi_seat *seat); /* all ranks, or this one alone */

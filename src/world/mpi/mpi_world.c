@@ -67,6 +67,8 @@ static fault follow(struct mpi *w)
     begin(w);
     if (!f)
         f = live(w);
+    if (w->is_given_up || w->peers[0].is_gone)
+        return f;
     if (f && !w->is_closed)
         tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
     if (!w->is_closed) {
@@ -146,7 +148,8 @@ fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct ag
                       .comm = MPI_COMM_NULL,
                       .learners = MPI_COMM_NULL,
                       .counting = MPI_REQUEST_NULL,
-                      .pause_at = NEVER};
+                      .pause_at = NEVER,
+                      .suspect = NOBODY};
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
     w->began_s = clock_now_s();
@@ -184,7 +187,7 @@ static bool all_is_sent(const struct mpi *w)
 
 static bool may_leave(const struct mpi *w)
 {
-    return all_is_sent(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed);
+    return all_is_sent(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
 }
 
 /* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
@@ -193,7 +196,8 @@ static void say_goodbye(struct mpi *w)
 {
     double until = clock_now_s() + FAREWELL_S;
     int is_counted = 0;
-    bool done = false;
+    bool done = w->is_given_up;
+    w->says_goodbye = true;
     if (is_leader(w))
         tell_all(w, MSG_CLOSE, !w->ended_well);
     while (!done && clock_now_s() < until) {
@@ -222,7 +226,8 @@ void mpi_close(struct mpi *w)
         say_goodbye(w);
     lessons_close(w);
     courier_close(w);
-    if (!w->n_gone)
+    bool all_are_here = !w->n_gone && !w->is_given_up;
+    if (all_are_here)
         native_close(w);
     waits_close(&w->waits);
     waits_close(&w->known);
@@ -231,7 +236,7 @@ void mpi_close(struct mpi *w)
     free(w->statistics);
     free(w->states);
     free(w->counts);
-    if (!w->n_gone) { /* else MPI is never ended, since that waits for all */
+    if (all_are_here) { /* else MPI is never ended, since that waits for all */
         if (w->comm != MPI_COMM_NULL)
             MPI_Comm_free(&w->comm);
         mpi_is_used(false);

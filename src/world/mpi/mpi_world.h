@@ -8,7 +8,7 @@
  * looks. What the rest of the program may know is here; mpi.h stays inside.
  *
  * Plain MPI ends a job when a process dies: mpirun or srun does so, and the run goes on from its last checkpoint. A
- * process that stalls is named by whoever has waited for it for longer than its patience.
+ * process that stalls ends it, too, after patience, and is named (silence.c).
  */
 #ifndef VECHE_WORLD_MPI_MPI_WORLD_H
 #define VECHE_WORLD_MPI_MPI_WORLD_H

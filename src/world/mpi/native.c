@@ -4,12 +4,9 @@
 
 fault native_open(struct mpi *w)
 {
-    int learns = w->link.self < w->stage->n_agents;
     MPI_Request request;
-    if (w->stage->n_agents < w->n) {
-        MPI_Comm_split(w->comm, learns ? 0 : MPI_UNDEFINED, (int)w->link.self, &w->learners);
+    if (w->stage->n_agents < w->n) /* no strategy with helpers has the MPI's own collectives */
         return OK;
-    }
     MPI_Comm_idup(w->comm, &w->learners, &request);
     fault f = wait_together(&request, patience_of(w));
     if (f)

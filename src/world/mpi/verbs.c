@@ -174,6 +174,12 @@ static bool mpi_can_reach(const struct link *l, size_t peer)
     return !mpi_in(l)->peers[peer].is_gone;
 }
 
+/* Nobody is let in again while a run goes on. */
+static bool mpi_may_return(const struct link *l, size_t peer)
+{
+    return mpi_can_reach(l, peer);
+}
+
 static bool mpi_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
     (void)k;
@@ -252,6 +258,7 @@ const struct link_ops mpi_link = {
     .dissolve = mpi_dissolve,
     .dissolved = mpi_dissolved,
     .can_reach = mpi_can_reach,
+    .may_return = mpi_may_return,
     .has_ended = mpi_has_ended,
     .others_go_on = mpi_others_go_on,
     .takes_part = mpi_takes_part,

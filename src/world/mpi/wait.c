@@ -1,7 +1,7 @@
 /* wait.c - how one waits: whatever comes is received meanwhile, and every wait comes to an end.
  *
- * Whoever waits for a peer does so for no longer than patience; whoever waits for all goes on for as long as the leader
- * hears from everyone.
+ * Whoever waits for a peer does so for no longer than patience, but for the time in which somebody is suspected to have stalled
+ * (silence.c); whoever waits for all goes on for as long as the leader hears from everyone.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -62,28 +62,15 @@ static fault broken(const struct mpi *w)
     return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
 }
 
-/* The leader hears from all, and all from the leader, at least eight times in a patience. */
-static fault somebody_is_silent(const struct mpi *w)
-{
-    double now = clock_now_s();
-    char name[128];
-    for (size_t i = 0; i < (is_leader(w) ? w->n : 1); i++)
-        if (i != w->link.self && !w->peers[i].is_gone && now - w->peers[i].heard_s > patience_of(w))
-            return FAIL(FAULT_TIMEOUT, "%s has been silent for %g s", member_called(w, i, name), patience_of(w));
-    return OK;
-}
-
 fault wait_for_members(struct mpi *w, is_done *done, const void *ctx)
 {
     unsigned n_polls = 0;
-    for (unsigned n = 1;; n++) {
+    for (;;) {
         progress(w);
         if (done(w, ctx))
             return OK;
         if (w->broken)
             return broken(w);
-        if (n % 1024 == 0)
-            TRY(somebody_is_silent(w));
         rest(w, &n_polls);
     }
 }
@@ -102,9 +89,7 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
             char name[128];
             return FAIL(FAULT_PEER, "%s is gone", member_called(w, whom, name));
         }
-        if (w->is_still)
-            TRY(somebody_is_silent(w));
-        else if (world_now_s(w) - since > patience_of(w)) {
+        if (!w->is_still && world_now_s(w) - since > patience_of(w) && !somebody_is_suspected(w)) {
             char name[128] = "anyone";
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_of(w),
                         whom == ANYONE ? name : member_called(w, whom, name));
