@@ -2,6 +2,7 @@
  *
  *   events:
  *     - {at_s: 10, crash: 3}
+ *     - {at_s: 12, stall: 2}
  *     - {at_s: 20, return: 3}
  *     - {at_s: 5, cut: [0, 1]}
  *     - {at_s: 7, mend: [0, 1]}
@@ -14,7 +15,7 @@
 #include "experiment/decode.h"
 
 const char *const event_names[N_EVENTS] = {
-    [EVENT_CRASH] = "crash", [EVENT_RETURN] = "return",       [EVENT_CUT] = "cut",
+    [EVENT_CRASH] = "crash", [EVENT_STALL] = "stall",         [EVENT_RETURN] = "return", [EVENT_CUT] = "cut",
     [EVENT_MEND] = "mend",   [EVENT_PARTITION] = "partition", [EVENT_HEAL] = "heal",
 };
 
@@ -53,7 +54,8 @@ static fault find_event(const struct node *item, const struct node **what, enum 
     }
     if (*what)
         return OK;
-    return fail_node(item, "nothing happens here: crash, return, cut, mend, partition or heal is expected");
+    return fail_node(item,
+                     "nothing happens here: crash, stall, return, cut, mend, partition or heal is expected");
 }
 
 static fault decode_event(const struct decoder *d, struct roll *roll, const struct node *item,
@@ -69,6 +71,7 @@ static fault decode_event(const struct decoder *d, struct roll *roll, const stru
     out->place = item->place;
     switch (out->kind) {
     case EVENT_CRASH:
+    case EVENT_STALL:
     case EVENT_RETURN:
         return roll_agents(roll, what, &written.who[out->kind], &out->who);
     case EVENT_CUT:

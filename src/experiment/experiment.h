@@ -112,6 +112,7 @@ struct wire network_wire(const struct network_settings *n, size_t a, size_t b);
 
 enum event_kind {
     EVENT_CRASH,     /* all of `who` die                                             */
+    EVENT_STALL,     /* all of `who` hang: the others notice after patience          */
     EVENT_RETURN,    /* all of `who` are back                                        */
     EVENT_CUT,       /* nothing passes between the two of `who`, either way          */
     EVENT_MEND,      /* it does again                                                */

@@ -116,6 +116,8 @@ static const struct field link_rows[] = {
 static const struct field event_rows[] = {
     {"at_s", FIELD_REAL, AT(at_s), .min = 0, .max = INFINITY, .help = "when, in virtual seconds"},
     {"crash", FIELD_REALS, AT(who[EVENT_CRASH]), AGENTS_ROW, .help = "an agent, or a list of them, dies"},
+    {"stall", FIELD_REALS, AT(who[EVENT_STALL]), AGENTS_ROW,
+     .help = "an agent, or a list of them, hangs: the others notice after patience"},
     {"return", FIELD_REALS, AT(who[EVENT_RETURN]), AGENTS_ROW,
      .help = "an agent, or a list of them, is back"},
     {"cut", FIELD_REALS, AT(who[EVENT_CUT]), AGENTS_ROW,

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -145,6 +146,81 @@ static void agents_learn(void **state)
     }
 }
 
+/* ---- a member that stalls for good ---- */
+
+static const char *const more_roles[] = {
+    "{kind: ps, replicate_every: 2}",
+    "{kind: ps, mode: async, replicate_every: 3}",
+    "{kind: ps, servers: 2, replicate_every: 1}",
+    "{kind: ps, tree: 2}",
+    "{kind: allreduce, backups: 1}",
+};
+enum { N_MORE_ROLES = sizeof more_roles / sizeof *more_roles };
+
+#define PATIENCE_S 0.5
+
+static void open_for_stall(struct cast *g, const char *strategy, size_t whom)
+{
+    char *text =
+        text_of("data: {set: {kind: blobs, samples: 60, test_samples: 10}, batch: 2}\nmodel: logistic\n"
+                "optim: {kind: sgd, lr: 0.05}\nengine: {kind: ref, threads: 1}\n"
+                "strategy: %s\nagents: 4\ntopology: \"cycle:4\"\n"
+                "network: {latency_ms: 0.1, patience_s: %g}\nevents: [{at_s: 0.02, stall: %zu}]\n",
+                strategy, PATIENCE_S, whom);
+    cast_open(g, text, 40);
+    free(text);
+}
+
+/* Of the others each waits for the one that has stalled once, at most until it is noticed: patience. A worker
+ * gives a server that is lost twice as much to come back, and the last words of others take as much again at
+ * most. */
+#define LATEST_S (0.02 + 40 * 0.02 + 4 * PATIENCE_S) /* the stall; 40 rounds of a few milliseconds; patience */
+
+static fault be_in_time(void *ctx)
+{
+    const struct cast *g = ctx;
+    double now_s = local_now_s(g->world);
+    return now_s > LATEST_S ? FAIL(FAULT_USAGE, "the others go on after %g s", now_s) : OK;
+}
+
+/* When everyone else has come to its end; or nobody could go on, which must be told with the name of who
+ * stalled. */
+static void end_after_stall(const char *strategy, size_t whom)
+{
+    struct cast g;
+    char named[32];
+    open_for_stall(&g, strategy, whom);
+    snprintf(named, sizeof named, " %zu", whom);
+    g.world->watcher.moment = be_in_time;
+    fault f = cast_go(&g);
+    if (f && !strstr(fault_text(f), named))
+        fail_msg("%s: member %zu has stalled, but: %s", strategy, whom, fault_text(f));
+    double end_s = local_now_s(g.world);
+    if (end_s > 0.02 + PATIENCE_S && !cast_noted(&g, "has stalled (nothing was heard of it"))
+        fail_msg("%s: nobody notices that member %zu has stalled", strategy, whom);
+    fault_drop(f);
+    cast_close(&g);
+}
+
+static void stall_everyone_in_turn(const char *strategy)
+{
+    struct cast g;
+    open_for_stall(&g, strategy, 0);
+    size_t n = g.run->stage.n_members;
+    cast_close(&g);
+    for (size_t whom = 0; whom < n; whom++)
+        end_after_stall(strategy, whom);
+}
+
+static void no_wait_is_longer_than_patience_whoever_stalls(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_LINES; i++)
+        stall_everyone_in_turn(lines[i].strategy);
+    for (size_t i = 0; i < N_MORE_ROLES; i++)
+        stall_everyone_in_turn(more_roles[i]);
+}
+
 /* ---- trouble ---- */
 
 static void worlds_of_trouble_come_to_an_orderly_end(void **state)
@@ -157,7 +233,6 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
 /* ---- a crash, and a return ---- */
 
 enum { ROUNDS = 60, AGENTS = 5 };
-#define PATIENCE_S 0.5
 #define CRASH_S    0.0205
 #define RETURN_S   0.0605
 
@@ -235,6 +310,7 @@ int main(void)
         cmocka_unit_test(the_same_seed_gives_the_same_bits_and_another_others),
         cmocka_unit_test(agents_learn),
         cmocka_unit_test(a_crash_and_a_return_cost_little_time_and_few_words),
+        cmocka_unit_test(no_wait_is_longer_than_patience_whoever_stalls),
         cmocka_unit_test_teardown(worlds_of_trouble_come_to_an_orderly_end, show_the_world_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static char *random_event(struct rng *r, int n)
 {
     double at_s = 0.03 * rng_uniform(r);
     int a = (int)rng_below(r, (uint64_t)n), b = (a + 1 + (int)rng_below(r, (uint64_t)n - 1)) % n;
-    switch (rng_below(r, 6)) {
+    switch (rng_below(r, 7)) {
     case 0:
         return text_of("  - {at_s: %g, crash: [%d, %d]}\n", at_s, a, b);
     case 1:
@@ -31,6 +31,8 @@ static char *random_event(struct rng *r, int n)
         return text_of("  - {at_s: %g, mend: [%d, %d]}\n", at_s, a, b);
     case 4:
         return text_of("  - {at_s: %g, partition: [[%d], [%d]]}\n", at_s, a, b);
+    case 5:
+        return text_of("  - {at_s: %g, stall: [%d, %d]}\n", at_s, a, b);
     default:
         return text_of("  - {at_s: %g, heal: all}\n", at_s);
     }

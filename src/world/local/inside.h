@@ -45,6 +45,8 @@ struct actor {
     struct fiber *fiber;
     enum life life;
     bool alive;      /* its machine is up */
+    bool is_missed;  /* the others know that it is not */
+    uint32_t falls;  /* times its machine went down */
     fault verdict;   /* what the verb it waits in will return */
     uint64_t ticket; /* counts its waits: what was meant for an earlier one is stale */
     bool receives;   /* waits for a message from `from` under `tag` */
@@ -125,7 +127,8 @@ enum {
     MOMENT_ADOPT,
     MOMENT_SCRIPT,
     MOMENT_RANDOM_AGENT,
-    MOMENT_RANDOM_LINK
+    MOMENT_RANDOM_LINK,
+    MOMENT_NOTICE /* that a machine is down */
 };
 
 /* world.c */
@@ -192,7 +195,8 @@ fault about_to_write(struct actor *a, enum row row, size_t first, size_t end);
 fault copy_row(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end);
 
 /* wires.c */
-bool can_reach(const struct local *w, size_t a, size_t b);
+bool can_reach(const struct local *w, size_t a, size_t b); /* as far as a knows */
+bool gets_through(const struct local *w, size_t a, size_t b);
 /* Books a transfer that begins now at the earliest; returns when the last byte is there. */
 double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
 fault cut_pair(struct local *w, size_t a, size_t b);

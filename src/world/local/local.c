@@ -175,6 +175,12 @@ static fault reach_deadline(struct local *w)
     return OK;
 }
 
+/* Its machine is down and nobody knows: who waits for it goes on waiting. */
+static bool hangs(const struct local *w, size_t i)
+{
+    return !w->actors[i].alive && !w->actors[i].is_missed;
+}
+
 static fault reach_moment(struct local *w, const struct moment *m)
 {
     struct actor *who = &w->actors[m->who];
@@ -186,13 +192,13 @@ static fault reach_moment(struct local *w, const struct moment *m)
             wake(who, OK);
         return OK;
     case MOMENT_AVERAGE:
-        if (!is_stale(w, m->who, m->ticket))
+        if (!is_stale(w, m->who, m->ticket) && !hangs(w, m->whom))
             wake(who, average_now(w, who, &w->actors[m->whom], (row_set)(uintptr_t)m->what));
         else
             average_lost(who, &w->actors[m->whom]);
         return OK;
     case MOMENT_ADOPT:
-        if (!is_stale(w, m->who, m->ticket))
+        if (!is_stale(w, m->who, m->ticket) && !hangs(w, m->whom))
             wake(who, adopt_now(w, who, &w->actors[m->whom]));
         else
             w->actors[m->whom].link.counts.lost++;

@@ -96,7 +96,7 @@ static void hear_of_dissolution(struct actor *a, uint64_t below, const char *why
 fault arrive(struct local *w, struct message *m)
 {
     struct actor *to = &w->actors[m->to];
-    if (m->given_up || !can_reach(w, m->from, m->to)) {
+    if (m->given_up || !gets_through(w, m->from, m->to)) {
         w->actors[m->from].link.counts.lost++;
         message_free(w, m);
         return OK;

@@ -1,4 +1,5 @@
-/* script.c - crashes, returns, cuts and partitions: those the experiment names, and those that chance brings.
+/* script.c - crashes, stalls, returns, cuts and partitions: those the experiment names, and those that chance
+ * brings.
  */
 #include <math.h>
 #include <stdio.h>
@@ -6,15 +7,23 @@
 #include "base/rng.h"
 #include "world/local/inside.h"
 
-static void crash(struct local *w, size_t i)
+/* The others know from now on that it is down. */
+static void notice(struct local *w, size_t i, const char *why)
+{
+    w->actors[i].is_missed = true;
+    for (size_t j = 0; j < w->n; j++) {
+        struct actor *b = &w->actors[j];
+        if (b->life == LIFE_PARKED && b->receives && b->from == i)
+            wake(b, FAIL(FAULT_PEER, "%s", why));
+    }
+}
+
+/* Its program ends, and what it had received is lost. */
+static void go_down(struct local *w, size_t i)
 {
     struct actor *a = &w->actors[i];
-    if (!a->alive)
-        return;
-    char text[64];
-    snprintf(text, sizeof text, "agent %zu is down", i);
-    say(w, i, "crash", text);
     a->alive = false;
+    a->falls++;
     drop_mail(a);
     if (a->life == LIFE_READY) { /* it was woken by what happened just before at this moment */
         fault_drop(a->verdict);
@@ -22,11 +31,43 @@ static void crash(struct local *w, size_t i)
     }
     if (a->life == LIFE_PARKED)
         wake(a, FAIL(FAULT_CRASH, "the machine of agent %zu is down", i));
-    for (size_t j = 0; j < w->n; j++) {
-        struct actor *b = &w->actors[j];
-        if (b->life == LIFE_PARKED && b->receives && b->from == i)
-            wake(b, FAIL(FAULT_PEER, "agent %zu is down", i));
-    }
+}
+
+static void crash(struct local *w, size_t i)
+{
+    char text[64];
+    if (!w->actors[i].alive)
+        return;
+    snprintf(text, sizeof text, "agent %zu is down", i);
+    say(w, i, "crash", text);
+    go_down(w, i);
+    notice(w, i, text);
+}
+
+/* It can be told from a slow one only by its silence. */
+static fault stall(struct local *w, size_t i)
+{
+    char text[64];
+    if (!w->actors[i].alive)
+        return OK;
+    snprintf(text, sizeof text, "agent %zu stalls", i);
+    say(w, i, "stall", text);
+    go_down(w, i);
+    return agenda_add(&w->agenda, (struct moment){.at_s = w->now_s + w->stage->experiment->network.patience_s,
+                                                  .kind = MOMENT_NOTICE,
+                                                  .who = (uint32_t)i,
+                                                  .whom = w->actors[i].falls});
+}
+
+static void notice_stall(struct local *w, size_t i, uint32_t fall)
+{
+    char text[96];
+    if (w->actors[i].alive || w->actors[i].falls != fall)
+        return;
+    snprintf(text, sizeof text, "agent %zu has stalled (nothing was heard of it for %g s)", i,
+             w->stage->experiment->network.patience_s);
+    say(w, i, "stall", text);
+    notice(w, i, text);
 }
 
 /* The round after the latest that a living neighbour is in: nobody has begun it yet. Without a topology everyone
@@ -49,6 +90,7 @@ static fault bring_back(struct local *w, size_t i)
     if (a->alive)
         return OK;
     a->alive = true;
+    a->is_missed = false;
     if (a->life != LIFE_DOWN)
         return OK; /* it had come to its end before */
     if (!w->stage->asynchronous)
@@ -63,6 +105,10 @@ static fault happen(struct local *w, const struct event *e)
     case EVENT_CRASH:
         for (size_t i = 0; i < e->who.n; i++)
             crash(w, e->who.agents[i]);
+        return OK;
+    case EVENT_STALL:
+        for (size_t i = 0; i < e->who.n; i++)
+            TRY(stall(w, e->who.agents[i]));
         return OK;
     case EVENT_RETURN:
         for (size_t i = 0; i < e->who.n; i++)
@@ -180,6 +226,9 @@ fault script_moment(struct local *w, const struct moment *m)
     switch (m->kind) {
     case MOMENT_SCRIPT:
         return happen(w, m->what);
+    case MOMENT_NOTICE:
+        notice_stall(w, m->who, m->whom);
+        return OK;
     case MOMENT_RANDOM_AGENT:
         return random_agent(w, m->who, m->whom);
     default:

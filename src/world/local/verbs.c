@@ -183,7 +183,7 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
     double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
-    if (later_of(there, back) <= w->now_s)
+    if (later_of(there, back) <= w->now_s && b->alive)
         return average_now(w, a, b, rows);
     return wait_for_rows(a, later_of(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
 }
@@ -196,7 +196,7 @@ void average_lost(struct actor *a, struct actor *peer)
 
 fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows)
 {
-    if (!can_reach(w, a->link.self, peer->link.self)) {
+    if (!gets_through(w, a->link.self, peer->link.self)) {
         average_lost(a, peer);
         return gone(a, peer->link.self);
     }
@@ -235,7 +235,7 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
     double at_s = transfer(w, &w->actors[peer], a, n_bytes);
-    if (at_s <= w->now_s)
+    if (at_s <= w->now_s && w->actors[peer].alive)
         TRY(adopt_now(w, a, &w->actors[peer]));
     else
         TRY(wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL));
@@ -246,7 +246,7 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
 
 fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
 {
-    if (!can_reach(w, a->link.self, peer->link.self)) {
+    if (!gets_through(w, a->link.self, peer->link.self)) {
         peer->link.counts.lost++;
         return gone(a, peer->link.self);
     }

@@ -28,6 +28,11 @@ static bool is_cut(const struct local *w, size_t a, size_t b)
 
 bool can_reach(const struct local *w, size_t a, size_t b)
 {
+    return w->actors[a].alive && !w->actors[b].is_missed && !is_cut(w, a, b);
+}
+
+bool gets_through(const struct local *w, size_t a, size_t b)
+{
     return w->actors[a].alive && w->actors[b].alive && !is_cut(w, a, b);
 }
 

@@ -24,16 +24,22 @@ void native_close(struct mpi *w)
 static bool is_over(const struct mpi *w, const void *ctx)
 {
     int over = 0;
-    return w->n_gone || (MPI_Test(*(MPI_Request *const *)ctx, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over);
+    return (w->n_gone && !w->broken) || (MPI_Test(*(MPI_Request *const *)ctx, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over);
 }
 
 fault wait_for_all(struct mpi *w, MPI_Request *request)
 {
     TRY(wait_for_members(w, is_over, &request));
-    if (w->n_gone) /* the request is left as it is, and what it points to, since nothing more will be asked of this MPI */
-        return FAIL(FAULT_CRASH, "somebody is gone, and the MPI's own collectives cannot do without; go on from the last "
-                                 "checkpoint with veche resume, or use one of our own algorithms");
-    return OK;
+    if (!w->n_gone)
+        return OK;
+    /* the request is left as it is, and what it points to, since nothing more will be asked of this MPI */
+    size_t who = 0;
+    char name[128];
+    while (!w->peers[who].is_gone)
+        who++;
+    return FAIL(FAULT_CRASH, "%s is gone, and the MPI's own collectives cannot do without; go on from the last checkpoint with "
+                             "veche resume, or use one of our own algorithms",
+                member_called(w, who, name));
 }
 
 static size_t smaller(size_t a, size_t b)

@@ -1,7 +1,6 @@
 /* silence.c - signs of life, and members that give none.
  *
- *   heard --(three signs are missing)--> suspected --(nothing for as long as patience)--> stalled: gone, for
- * all
+ *   heard --(three signs are missing)--> suspected --(nothing for patience)--> stalled: given up by all
  *     ^------------(anything from it)--------'
  *
  * Whoever waits or has a lesson computed looks round and gives signs of life, whatever its program waits for;
