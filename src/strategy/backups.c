@@ -255,12 +255,44 @@ static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t le
     return answer(a, c, who);
 }
 
-/* All who still wait in an earlier round. The leader must be there; whoever is in this round will do. */
+static bool is_in_round(const struct agent *a, const struct counter *c, size_t who)
+{
+    return c->rounds[who] >= c->round && a->link->ops->can_reach(a->link, who);
+}
+
+/* Whoever is in this round will do. */
+static bool find_leader(const struct agent *a, struct counter *c)
+{
+    for (uint32_t i = 0; i < a->stage->n_agents && !is_in_round(a, c, c->leader); i++)
+        if (is_in_round(a, c, i))
+            c->leader = i;
+    return is_in_round(a, c, c->leader);
+}
+
+/* All who were in this round are gone, or back from an earlier one: once everyone waits, the group's round is
+ * that of the furthest. */
+static void go_back(const struct agent *a, struct counter *c)
+{
+    size_t furthest = a->stage->n_agents;
+    for (size_t i = 0; i < a->stage->n_agents; i++) {
+        if (!is_there(a, i))
+            continue;
+        if (!c->waiting[i] || c->back[i])
+            return;
+        if (furthest == a->stage->n_agents || c->rounds[i] > c->rounds[furthest])
+            furthest = i;
+    }
+    if (furthest < a->stage->n_agents)
+        move_on(c, furthest, c->rounds[furthest]);
+}
+
+/* All who still wait in an earlier round. */
 static fault answer_the_late(struct agent *a, struct counter *c)
 {
-    for (uint32_t i = 0; i < a->stage->n_agents && !a->link->ops->can_reach(a->link, c->leader); i++)
-        if (c->rounds[i] == c->round && a->link->ops->can_reach(a->link, i))
-            c->leader = i;
+    if (!find_leader(a, c))
+        go_back(a, c);
+    if (!find_leader(a, c))
+        return OK;
     for (size_t i = 0; i < a->stage->n_agents; i++)
         if (c->waiting[i] && !c->back[i] && c->rounds[i] < c->round)
             TRY(send_to(a, c, i, c->leader));
@@ -329,7 +361,7 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
     c->failures += c->under_way;
     c->under_way = false;
     for (uint32_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && is_there(a, i))
+        if (c->waiting[i] && is_there(a, i) && c->rounds[i] == c->round)
             c->ready[n++] = i;
     return n && n + spared >= living ? let_them_count(a, c, fewer(n, c->failures)) : OK;
 }

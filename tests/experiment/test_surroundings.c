@@ -281,7 +281,7 @@ static void events_that_cannot_be_are_refused(void **state)
     refuses(EVENT("{at_s: -1, crash: 2}"),
             "folder/e.yaml:6:17: events.0.at_s: -1 is below the least allowed, 0");
     refuses(EVENT("{at_s: 1}"),
-            "folder/e.yaml:6:10: events.0: nothing happens here: crash, return, cut, mend, partition or "
+            "folder/e.yaml:6:10: events.0: nothing happens here: crash, stall, return, cut, mend, partition or "
             "heal is expected");
     refuses(EVENT("{at_s: 1, crash: 2, heal: all}"),
             "folder/e.yaml:6:30: events.0.heal: an item is one event, and this one is a crash already");
