@@ -1,7 +1,8 @@
 /* ps_ask.c - the side that asks: a worker, or a node of the tree that asks for those below it.
  *
  *   ask all shards --> an answer: take the parameters                        (the usual course)
- *                      none in time, but the server lives: ask once more, without rows
+ *                      none in time, but the server lives: ask once more, without rows; one that has stalled is gone
+ *                      as soon as its world has noticed, after patience
  *                      the node is gone: ask the servers from now on
  *                      the server is gone: ask its standby, which serves from then on
  *                      nobody is left: try again for twice the patience where it may come back, then give up

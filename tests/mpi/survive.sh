@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank is killed and the launcher lets the others live: they go on without it, and the run can be gone on with by all.
+# A rank is killed, or stalls, and the launcher lets the others live: they go on without it, and the run can be gone on with by all.
 source "$(dirname "$0")/../support/check.sh" "$1"
 launcher=$(awk '$1 == "openmpi" { print $2 }' "$build/mpi.list" 2>/dev/null)
 program=$(awk '$1 == "openmpi" { print $3 }' "$build/mpi.list" 2>/dev/null)
@@ -61,6 +61,30 @@ survives consensus 4 consensus
 survives ps 5 ps
 survives easgd 5 '{kind: easgd, mode: sync, every: 1}'
 survives average 4 average
+
+# The server of four workers stalls after the second checkpoint, and wakes up when its standby serves.
+timeout 120 "$launcher" "${options[@]}" -n 6 "$program" run exp.yaml name=stalled network.patience_s=2 'strategy={kind: ps, replicate_every: 2}' \
+    --json >out.txt 2>err.txt &
+job=$! process=
+for _ in $(seq 3000); do
+    process=$(sed -n 's/.*rank 4 is process \([0-9]*\).*/\1/p' err.txt)
+    [[ -n $process && $(ls runs/stalled/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]] && break
+    sleep 0.01
+done
+kill -STOP "$process"
+for _ in $(seq 3000); do
+    grep -aq 'server 5 takes over' err.txt && break
+    sleep 0.01
+done
+kill -CONT "$process"
+wait $job
+code=$? out=$(cat out.txt) err=$(tr -d '\0' <err.txt)
+holds 'stalled: the run comes to its end' test "$code" -eq 0 -a -s runs/stalled/summary.json
+holds 'stalled: the first that is blamed is the one that stalls' \
+    test "$(grep -aoE 'rank [0-9]+ on [^)]*\) (is gone|has stalled)' err.txt | head -n 1 | cut -d ' ' -f 2)" = 4
+holds 'stalled: its standby takes over' grep -aq 'server 5 takes over' err.txt
+holds 'stalled: it leaves when it wakes up' grep -aq '(rank 4 on .*the others have given it up' err.txt
+goes_on stalled 6
 
 loses native 4 '{kind: allreduce, algorithm: native}'
 holds 'native: the run ends' test "$code" -ne 124 -a ! -s runs/native/summary.json
