@@ -60,7 +60,7 @@ survives allreduce 4 '{kind: allreduce, bucket_kb: 0.2}'
 survives consensus 4 consensus
 survives ps 5 ps
 survives easgd 5 '{kind: easgd, mode: sync, every: 1}'
-survives average 4 average
+survives average 4 '{kind: average, tau: 1}'
 
 # The server of four workers stalls after the second checkpoint, and wakes up when its standby serves.
 timeout 120 "$launcher" "${options[@]}" -n 6 "$program" run exp.yaml name=stalled network.patience_s=2 'strategy={kind: ps, replicate_every: 2}' \
