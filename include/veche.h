@@ -99,6 +99,10 @@ typedef struct {
 VECHE_API veche_fault *veche_start(const veche_experiment *e, const veche_options *options, veche_run **out);
 /* Goes back to the last whole checkpoint of a run's folder. */
 VECHE_API veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out);
+/* The same with "train.epochs=20" and others in place of what was; docs/experiments.md lists what may change. A setting that may
+ * not, an experiment.yaml that was edited, and other data than before are faults that name the key. */
+VECHE_API veche_fault *veche_resume_with(const char *run_folder, const char *const *assignments, size_t n,
+                                         const veche_options *options, veche_run **out);
 /* Trains to the end. A stop saves the run and returns a fault for which veche_fault_is_stop holds. */
 VECHE_API veche_fault *veche_go(veche_run *r);
 /* Asks a run to end after the round it is in. From any thread, and from a signal handler. */

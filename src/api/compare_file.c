@@ -96,7 +96,7 @@ struct figures {
     struct compared *methods; /* owned: of all */
 };
 
-/* Of what is done all must be readable; a run that was only begun may have nothing to tell yet. */
+/* Of what is done all must be readable; a run that was only begun may have nothing to tell yet, but no file that is damaged. */
 static fault has_figures(const struct method *m, const char *folder, const char *path, bool *out)
 {
     struct report one;
@@ -104,7 +104,8 @@ static fault has_figures(const struct method *m, const char *folder, const char 
     *out = !f;
     if (!f)
         report_release(&one);
-    else if (method_is_done(m, folder))
+    else if (method_is_done(m, folder) ||
+             (fault_kind_of(f) == FAULT_FILE && exists(folder, m->name, "experiment.yaml")))
         return f;
     fault_drop(f);
     return OK;

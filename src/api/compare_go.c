@@ -71,7 +71,7 @@ static fault can_go_on(const char *path, bool *out)
     struct run_folder folder;
     struct tensors tensors;
     TRY(run_open(path, 1, &folder));
-    fault f = run_newest(&folder, &tensors, NULL);
+    fault f = run_newest(&folder, NULL, NULL, &tensors, NULL);
     run_close(&folder);
     *out = !f;
     if (!f)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "base/text.h"
 
 static bool has_files(const struct veche_run *r)
 {
@@ -83,4 +84,44 @@ fault session_compare_ranks(struct veche_run *r)
     snprintf(model, sizeof model, "%.80s with %zu parameters", r->graph->name, r->graph->size);
     TRY(mpi_compare(&r->seat, "model", model, patience));
     return gather_shares(r, patience);
+}
+
+/* ---- the same as before ---- */
+
+/* Of agents with files of their own the first whose file is another one is named. */
+static fault other_data(const struct veche_run *r, const struct resumption *from, const char *was)
+{
+    for (size_t i = 0; r->share_sha256 && i < (size_t)r->experiment->agents; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "data.%zu", i);
+        const char *share = tensors_metadata(&from->checkpoint, key);
+        if (share && !text_is(share, r->share_sha256[i]))
+            return FAIL(FAULT_USAGE,
+                        "%s: data.split.files: the file of agent %zu does not hold the samples the run was "
+                        "trained on so far; "
+                        "with other data begin a new run",
+                        from->folder.path, i);
+    }
+    return FAIL(FAULT_USAGE,
+                "%s: data.set: these are not the samples the run was trained on so far (their SHA-256 is "
+                "%.12s..., not %.12s...); "
+                "with other data begin a new run",
+                from->folder.path, r->data_sha256, was);
+}
+
+fault session_is_same(const struct veche_run *r, const struct resumption *from)
+{
+    const char *data = tensors_metadata(&from->checkpoint, "data"),
+               *engine = tensors_metadata(&from->checkpoint, "engine");
+    const char *here = r->engine->ops->name;
+    bool shares_change = from->regroups && r->share_sha256;
+    if (!shares_change && (!data || !text_is(data, r->data_sha256)))
+        return other_data(r, from, data ? data : "");
+    if (!engine || !text_is(engine, here))
+        return FAIL(FAULT_USAGE,
+                    "%s: engine.kind: the run was trained by the engine '%s' so far, and would be by '%s', "
+                    "which has other bits; go on "
+                    "with engine.kind=%s, or begin a new run",
+                    from->folder.path, engine ? engine : "", here, engine ? engine : "");
+    return OK;
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT "veche checkpoint 2"
+#include "base/text.h"
 
 /* ---- tensors ---- */
 
@@ -183,24 +183,65 @@ static const char *print_account(struct veche_run *r, size_t member)
 {
     struct account a = r->world->ops->account(r->world, member);
     const struct link_counts *c = &a.counts;
-    return arena_printf(
-        &r->arena, "%llu %llu %llu %llu %.17g %llu %llu %llu %llu %llu %llu %llu %llu %.17g",
-        (unsigned long long)a.k, (unsigned long long)a.lessons, (unsigned long long)a.steps,
-        (unsigned long long)a.dropped, a.lr, (unsigned long long)a.staleness.sum, (unsigned long long)a.staleness.most,
-        (unsigned long long)a.staleness.n, (unsigned long long)c->bytes, (unsigned long long)c->messages,
-        (unsigned long long)c->lost, (unsigned long long)c->received, (unsigned long long)c->unread, c->waiting_s);
+    return arena_printf(&r->arena, "%llu %llu %llu %llu %.17g %llu %llu %llu %llu %llu %llu %llu %llu %.17g",
+                        (unsigned long long)a.k, (unsigned long long)a.lessons, (unsigned long long)a.steps,
+                        (unsigned long long)a.dropped, a.lr, (unsigned long long)a.staleness.sum,
+                        (unsigned long long)a.staleness.most, (unsigned long long)a.staleness.n,
+                        (unsigned long long)c->bytes, (unsigned long long)c->messages,
+                        (unsigned long long)c->lost, (unsigned long long)c->received,
+                        (unsigned long long)c->unread, c->waiting_s);
 }
 
 static bool read_account(const char *text, struct account *a)
 {
     unsigned long long w[12];
-    int n = sscanf(text, "%llu %llu %llu %llu %lg %llu %llu %llu %llu %llu %llu %llu %llu %lg", &w[0], &w[1], &w[2], &w[3],
-                   &a->lr, &w[4], &w[5], &w[6], &w[7], &w[8], &w[9], &w[10], &w[11], &a->counts.waiting_s);
+    int n = sscanf(text, "%llu %llu %llu %llu %lg %llu %llu %llu %llu %llu %llu %llu %llu %lg", &w[0], &w[1],
+                   &w[2], &w[3], &a->lr, &w[4], &w[5], &w[6], &w[7], &w[8], &w[9], &w[10], &w[11],
+                   &a->counts.waiting_s);
     a->k = w[0], a->lessons = w[1], a->steps = w[2], a->dropped = w[3];
     a->staleness = (struct staleness){w[4], w[5], w[6]};
     a->counts.bytes = w[7], a->counts.messages = w[8], a->counts.lost = w[9];
     a->counts.received = w[10], a->counts.unread = w[11];
     return n == 14;
+}
+
+/* The least number of rounds in all with which everything would have come to where it is: no agent knows yet
+ * that a round is its last. */
+static uint64_t least_rounds(const struct veche_run *r)
+{
+    const struct world_ops *ops = r->world->ops;
+    uint64_t most = 0;
+    if (ops->steps(r->world) == 0)
+        return 0;
+    if (r->stage.asynchronous)
+        return session_totals(r).begun / r->n_agents + 1;
+    for (size_t i = 0; i < r->n_agents; i++) {
+        uint64_t k = ops->account ? ops->account(r->world, i).k : r->agents[i].k;
+        most = k > most ? k : most;
+    }
+    return most + 2;
+}
+
+/* What is trained on what, and for how long. */
+static fault print_identity(struct veche_run *r, struct metadata *m, size_t *at)
+{
+    char *yaml;
+    TRY(experiment_print(r->experiment, &yaml));
+    m[(*at)++] = (struct metadata){"experiment", arena_text(&r->arena, yaml)};
+    free(yaml);
+    m[(*at)++] = (struct metadata){"data", r->data_sha256};
+    m[(*at)++] = (struct metadata){"engine", r->engine->ops->name};
+    m[(*at)++] =
+        (struct metadata){"round", arena_printf(&r->arena, "%llu", (unsigned long long)session_rounds(r))};
+    m[(*at)++] =
+        (struct metadata){"rounds", arena_printf(&r->arena, "%llu", (unsigned long long)r->stage.rounds)};
+    m[(*at)++] = (struct metadata){"least_rounds",
+                                   arena_printf(&r->arena, "%llu", (unsigned long long)least_rounds(r))};
+    m[(*at)++] =
+        (struct metadata){"rounds_per_epoch", arena_printf(&r->arena, "%.17g", r->stage.rounds_per_epoch)};
+    for (size_t i = 0; r->share_sha256 && i < r->n_agents; i++)
+        m[(*at)++] = (struct metadata){arena_printf(&r->arena, "data.%zu", i), r->share_sha256[i]};
+    return OK;
 }
 
 static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *n_out)
@@ -210,11 +251,12 @@ static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *
     double real_s = session_seconds(r);
     size_t n = list_numbers(r, &step, &real_s, numbers), at = 0;
     bool accounts = r->world->ops->account != NULL;
-    struct metadata *m = ARENA_NEW(&r->arena, struct metadata, n + r->n_agents + r->stage.n_members + 4);
+    struct metadata *m = ARENA_NEW(&r->arena, struct metadata, n + 2 * r->n_agents + r->stage.n_members + 16);
     if (!m)
         return OUT_OF_MEMORY;
-    m[at++] = (struct metadata){"format", FORMAT};
+    m[at++] = (struct metadata){"format", CHECKPOINT_FORMAT};
     m[at++] = (struct metadata){"veche", veche_version()};
+    TRY(print_identity(r, m, &at));
     for (size_t i = 0; i < n; i++)
         m[at++] = (struct metadata){
             numbers[i].key, numbers[i].whole
@@ -363,11 +405,8 @@ static fault take_accounts(struct veche_run *r, const struct tensors *t, uint64_
 
 static fault take_all(struct veche_run *r, const struct tensors *t)
 {
-    const char *format = tensors_metadata(t, "format"), *agents = tensors_metadata(t, "agents");
+    const char *agents = tensors_metadata(t, "agents");
     uint64_t step;
-    if (!format || strcmp(format, FORMAT) != 0)
-        return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint is '%s' and not '%s'", r->folder.path,
-                    format ? format : "of no stated format", FORMAT);
     if (r->world->ops->account && agents && strtoull(agents, NULL, 10) != r->n_agents)
         return session_take_model(r, t, strtoull(agents, NULL, 10));
     TRY(read_numbers(r, t, &step));
@@ -382,20 +421,65 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
     return OK;
 }
 
-fault session_restore(struct veche_run *r)
+/* ---- going on ---- */
+
+static void tell_of_going_back(struct veche_run *r, const struct resumption *from)
 {
-    struct tensors t = {0};
-    char passed_over[RUN_PATH] = "";
-    TRY(run_newest(&r->folder, &t, passed_over));
-    fault f = take_all(r, &t);
-    tensors_release(&t);
-    TRY(f);
-    TRY(run_rewind_events(&r->folder, r->saved));
-    if (passed_over[0]) {
-        char text[RUN_PATH + 64];
-        snprintf(text, sizeof text, "%s; going back to round %llu", passed_over,
-                 (unsigned long long)session_rounds(r));
+    char text[RUN_PATH + 96];
+    const char *round = tensors_metadata(&from->checkpoint, "round");
+    if (from->passed_over[0]) {
+        snprintf(text, sizeof text, "%s; going back to round %s", from->passed_over, round);
+        session_tell(r, VECHE_NOTICE, text);
+    }
+    if (from->goes_back) {
+        snprintf(text, sizeof text, "going back to round %s, before the run knew its last round", round);
+        session_tell(r, VECHE_NOTICE, text);
+    }
+}
+
+/* A line in the records for each setting that is another one from now on. */
+static fault note_changes(struct veche_run *r, const struct change *changes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "%.60s is '%s' from here on, not '%s'", changes[i].key,
+                 text_shown(changes[i].is).text, text_shown(changes[i].was).text);
+        r->notes++;
+        TRY(run_record_note(&r->folder, r->saved, r->world->ops->now_s(r->world), session_seconds(r), -1,
+                            "change", text));
         session_tell(r, VECHE_NOTICE, text);
     }
     return OK;
+}
+
+/* The folder tells of the new experiment before anything is trained by it; killed at any moment, the run goes
+ * on with it. */
+static fault take_changes(struct veche_run *r, const struct resumption *from)
+{
+    struct arena arena = {0};
+    struct change *changes = NULL;
+    char *yaml = NULL;
+    size_t n = 0;
+    TRY(experiment_print(r->experiment, &yaml));
+    fault f = experiment_changes(resumption_was(from), yaml, &arena, &changes, &n);
+    free(yaml);
+    if (!f && (n || from->reprints)) {
+        f = session_write_experiment(r);
+        r->is_changed = true;
+    }
+    if (!f)
+        f = note_changes(r, changes, n);
+    free(changes);
+    arena_release(&arena);
+    return f;
+}
+
+fault session_restore(struct veche_run *r, const struct resumption *from)
+{
+    TRY(take_all(r, &from->checkpoint));
+    TRY(run_rewind_events(&r->folder, r->saved));
+    tell_of_going_back(r, from);
+    if (!from->is_over || from->regroups)
+        TRY(run_remove_summary(&r->folder));
+    return take_changes(r, from);
 }

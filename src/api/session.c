@@ -135,6 +135,11 @@ static fault open_split(struct veche_run *r)
     return OK;
 }
 
+uint64_t rounds_of_epochs(double epochs, double rounds_per_epoch)
+{
+    return (uint64_t)ceil(epochs * rounds_per_epoch - 1e-9);
+}
+
 static void open_stage(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
@@ -150,7 +155,7 @@ static void open_stage(struct veche_run *r)
         .n_params = r->graph->size,
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
-        .rounds = (uint64_t)ceil(e->train.epochs * per_epoch - 1e-9),
+        .rounds = rounds_of_epochs(e->train.epochs, per_epoch),
         .asynchronous = strategy_is_asynchronous(e),
     };
 }
@@ -500,7 +505,8 @@ static fault play(struct veche_run *r)
 {
     if (!r->world->ops->leads(r->world))
         return r->world->ops->play(r->world);
-    if (r->saved == NOT_YET && r->experiment->train.checkpoint_every.unit != EVERY_NEVER)
+    bool saves = r->experiment->train.checkpoint_every.unit != EVERY_NEVER;
+    if (r->is_changed || (r->saved == NOT_YET && saves))
         TRY(session_save(r));
     fault f = r->world->ops->play(r->world);
     if (!f)

@@ -15,6 +15,7 @@
 #include "record/run.h"
 #include "strategy/agent.h"
 #include "topology/topology.h"
+#include "api/resume.h"
 #include "veche.h"
 #include "world/mpi/mpi_world.h"
 
@@ -49,6 +50,7 @@ struct veche_run {
     double began_s, earlier_s; /* the clock when this process began; seconds of earlier ones */
     double seen_epochs,
         seen_rounds;           /* of the group, at the moment before this one: what falls between is due */
+    bool is_changed;           /* it goes on with another experiment: saved before anything else */
     uint64_t evaluated, saved; /* the group's rounds then; NOT_YET before the first */
     uint64_t notes;
     double best_accuracy;
@@ -61,6 +63,10 @@ struct veche_run {
 };
 
 #define NOT_YET UINT64_MAX
+#define CHECKPOINT_FORMAT "veche checkpoint 3"
+
+/* The rounds that make up so many epochs. */
+uint64_t rounds_of_epochs(double epochs, double rounds_per_epoch);
 
 /* What can be found wrong with an experiment as a whole, before anything is opened. */
 fault session_check(const struct experiment *e);
@@ -87,6 +93,8 @@ struct totals session_totals(const struct veche_run *r);
 fault session_digest(struct veche_run *r);
 /* All ranks together: those that differ would train different things without a word, and are named. */
 fault session_compare_ranks(struct veche_run *r);
+/* A fault where a run would go on with other data, or by another engine, than it was trained with so far. */
+fault session_is_same(const struct veche_run *r, const struct resumption *from);
 
 /* examine.c: all agents, and their mean, on the test samples; one event, one line in the records. */
 fault session_evaluate(struct veche_run *r);
@@ -96,8 +104,10 @@ struct waiting session_waiting(const struct veche_run *r, bool thorough);
 
 /* save.c: the whole state to the run's folder and back, bit for bit. */
 fault session_save(struct veche_run *r);
-fault session_restore(struct veche_run *r);
+fault session_restore(struct veche_run *r, const struct resumption *from);
 fault session_save_model(struct veche_run *r);
+/* veche.c: the resolved experiment, under a few lines about the program and the machine. */
+fault session_write_experiment(struct veche_run *r);
 /* regroup.c: from a checkpoint of so many other agents. */
 fault session_take_model(struct veche_run *r, const struct tensors *t, size_t saved_by);
 

@@ -327,17 +327,6 @@ veche_fault *veche_start(const veche_experiment *e, const veche_options *options
 
 /* ---- resuming ---- */
 
-static fault read_experiment(const char *path, char **text)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    *text = malloc(MOST_TEXT + 1);
-    fault f = *text ? read_text(path, file, *text) : OUT_OF_MEMORY;
-    fclose(file);
-    return f;
-}
-
 static const double patience_s = 60; /* while that of the experiment is not known yet */
 
 veche_fault *veche_agree(veche_fault *mine)
@@ -353,47 +342,78 @@ veche_fault *veche_agree(veche_fault *mine)
     return mpi_agree(&seat, mine, patience_s);
 }
 
-/* Under a launcher the run's folder need be there for rank 0 only. */
-static fault read_for_all(const char *path, bool alone, char **text)
+fault session_write_experiment(struct veche_run *r)
+{
+    char *yaml;
+    TRY(print_for_run(r, &yaml));
+    fault f = run_write_experiment(&r->folder, yaml);
+    free(yaml);
+    return f;
+}
+
+/* Under a launcher the run's folder need be there for rank 0 only, who tells the others with which experiment it goes on. */
+static fault open_resumption(const char *folder, const char *const *assignments, size_t n, bool alone,
+                             struct resumption *from, char **text)
 {
     struct mpi_seat seat;
-    if (alone || mpi_launched() < 2)
-        return read_experiment(path, text);
-    TRY(mpi_join(false, &seat));
-    TRY(mpi_agree(&seat, seat.rank == 0 ? read_experiment(path, text) : OK, patience_s));
-    return mpi_spread_text(&seat, text, patience_s);
+    size_t n_ranks = alone ? 1 : mpi_launched();
+    if (n_ranks < 2) {
+        TRY(resumption_open(folder, assignments, n, n_ranks, from));
+    } else {
+        TRY(mpi_join(false, &seat));
+        fault f = seat.rank == 0 ? resumption_open(folder, assignments, n, n_ranks, from) : OK;
+        TRY(mpi_agree(&seat, f, patience_s));
+    }
+    *text = from->text;
+    from->text = NULL;
+    return n_ranks < 2 ? OK : mpi_spread_text(&seat, text, patience_s);
 }
 
-static fault open_folder(struct veche_run *r, const char *path)
+/* From here on the folder is the run's. */
+static fault go_on(struct veche_run *r, struct resumption *from)
 {
-    if (!r->world->ops->leads(r->world))
+    bool leads = r->world->ops->leads(r->world);
+    fault f = leads ? session_is_same(r, from) : OK;
+    if (r->seat.n_ranks > 1)
+        f = mpi_agree(&r->seat, f, r->experiment->network.patience_s);
+    TRY(f);
+    if (!leads)
         return OK;
-    TRY(run_open(path, r->experiment->train.keep, &r->folder));
-    return session_restore(r);
+    r->folder = from->folder;
+    r->folder.keep = r->experiment->train.keep;
+    from->folder.lock = from->folder.events = -1;
+    return session_restore(r, from);
 }
 
-veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out)
+veche_fault *veche_resume_with(const char *run_folder, const char *const *assignments, size_t n,
+                               const veche_options *options, veche_run **out)
 {
     PLAIN_NUMBERS;
     char path[RUN_PATH + 32], *text = NULL;
     struct registry registry = registry_of_everything();
+    struct resumption from = NO_RESUMPTION;
     struct experiment *e;
-    struct veche_run *r;
+    struct veche_run *r = NULL;
     snprintf(path, sizeof path, "%s/experiment.yaml", run_folder);
-    fault f = read_for_all(path, options && options->alone, &text);
+    fault f = open_resumption(run_folder, assignments, n, options && options->alone, &from, &text);
     if (!f)
         f = experiment_parse(text, strlen(text), path, NULL, 0, &registry, &e);
     if (!f)
         f = open_run(e, text, path, NULL, 0, options, &r);
+    if (!f)
+        f = go_on(r, &from);
     free(text);
-    TRY(f);
-    f = open_folder(r, run_folder);
-    if (f) {
+    resumption_close(&from);
+    if (f)
         session_close(r);
-        return f;
-    }
-    *out = r;
-    return OK;
+    else
+        *out = r;
+    return f;
+}
+
+veche_fault *veche_resume(const char *run_folder, const veche_options *options, veche_run **out)
+{
+    return veche_resume_with(run_folder, NULL, 0, options, out);
 }
 
 veche_fault *veche_go(veche_run *r)

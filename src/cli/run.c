@@ -139,28 +139,42 @@ int cli_run(int argc, char **argv)
     return failed;
 }
 
+static int resume_comparison(const struct words *w)
+{
+    int failed = w->n_overrides > 0;
+    if (failed)
+        fprintf(stderr, "veche: %s: a comparison goes on as it was begun, with the same settings for all: %s cannot change\n",
+                w->file, w->overrides[0]);
+    free(w->overrides);
+    return failed ? failed : cli_resume_comparison(w->file, w->json);
+}
+
 int cli_resume(int argc, char **argv)
 {
     static const struct argp parser = {
         resume_options,
         take_word,
-        "RUN",
-        "Goes on with the run in folder RUN from its last checkpoint, or with the comparison in folder RUN",
+        "RUN [key=value ...]",
+        "Goes on with the run in folder RUN from its last checkpoint, or with the comparison in folder RUN. A few values of a run may "
+        "change: train.epochs=20 to go on for longer, engine.threads, how often to evaluate and save",
         NULL,
         NULL,
         NULL};
-    struct words w = {0};
+    struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
     struct progress progress;
     struct watchman watchman;
     veche_run *r = NULL;
+    if (!w.overrides)
+        return 1;
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &w);
     if (veche_is_comparison(w.file))
-        return cli_resume_comparison(w.file, w.json);
+        return resume_comparison(&w);
     watchman_init(&watchman);
     progress_init(&progress, &watchman);
     veche_options options = {.watch = progress_watch, .ctx = &progress};
-    int failed = cli_fault(veche_resume(w.file, &options, &r));
+    int failed = cli_fault(veche_resume_with(w.file, w.overrides, w.n_overrides, &options, &r));
+    free(w.overrides);
     if (!failed)
         failed = train(r, &progress, w.json, &watchman);
     veche_close(r);

@@ -169,6 +169,15 @@ void experiment_free(struct experiment *e);
 /* The whole experiment, defaults included, as YAML that gives the same experiment again. Caller frees. */
 fault experiment_print(const struct experiment *e, char **out);
 
+/* A setting that two experiments have differently. */
+struct change {
+    const char *key;      /* "train.epochs"                               */
+    const char *was, *is; /* as one would write it; "": it is not written */
+};
+/* In which settings an experiment differs from another, in the order of the file; both as experiment_print writes them. Texts
+ * are in the arena, the list is the caller's to free. */
+fault experiment_changes(const char *was, const char *is, struct arena *arena, struct change **out, size_t *n);
+
 /* The rows of the sections that are not chosen by kind, for `veche list` and the documentation. */
 struct section {
     const char *name, *help;

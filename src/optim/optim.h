@@ -38,6 +38,8 @@ static inline const struct optim_row *optim_row(const struct optim_settings *o)
 /* The learning rate of round k (from 0) when an epoch is `rounds_per_epoch` rounds: the base rate (times the number
  * of agents under the linear scaling rule), moved by the schedule and the warm-up (schedule.c has the formula). */
 double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, double rounds_per_epoch, double epochs);
+/* Whether the rate of a round depends on how many epochs there are in all. */
+bool optim_follows_epochs(const struct optim_settings *o);
 
 /* Rows that one step reads and writes: theta and g read, theta written, every slot in use read and written. */
 size_t optim_rows_moved(const struct optim_settings *o);

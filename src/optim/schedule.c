@@ -22,6 +22,7 @@
 typedef double schedule_fn(const void *settings, double epoch, double epochs);
 struct schedule_row {
     schedule_fn *factor;
+    bool follows_epochs; /* it depends on the epochs in all, and not only on those that lie behind */
 };
 
 static double constant(const void *settings, double epoch, double epochs)
@@ -66,7 +67,13 @@ double optim_lr(const struct optim_settings *o, int64_t agents, uint64_t k, doub
     return lr * factor * (((double)k + 1) / rise);
 }
 
-static const struct schedule_row constant_row = {constant}, step_row = {step}, cosine_row = {cosine};
+static const struct schedule_row constant_row = {constant, false}, step_row = {step, false},
+                                 cosine_row = {cosine, true};
+
+bool optim_follows_epochs(const struct optim_settings *o)
+{
+    return ((const struct schedule_row *)o->schedule.kind->row)->follows_epochs;
+}
 
 static const struct field step_fields[] = {
     {.name = "epochs",

@@ -122,18 +122,23 @@ static fault try_generation(const struct run_folder *r, uint64_t round, struct t
     return OK;
 }
 
-fault run_newest(const struct run_folder *r, struct tensors *out, char passed_over[RUN_PATH])
+fault run_newest(const struct run_folder *r, bool (*fits)(const void *ctx, const struct tensors *t),
+                 const void *ctx, struct tensors *out, char passed_over[RUN_PATH])
 {
     struct generations g;
     char broken[RUN_PATH] = "";
-    bool whole = false;
+    bool whole = false, found = false;
     TRY(list_generations(r, &g));
     fault f = OK;
-    for (size_t i = 0; i < g.n && !whole && !f; i++)
+    for (size_t i = 0; i < g.n && !found && !f; i++) {
         f = try_generation(r, g.rounds[i], out, broken, &whole);
-    if (!f && g.n == 0)
+        found = whole && (!fits || fits(ctx, out));
+        if (whole && !found)
+            tensors_release(out);
+    }
+    if (!f && !found && (g.n == 0 || !broken[0]))
         f = FAIL(FAULT_CHECKPOINT, "%s: has no checkpoint to go on from", r->path);
-    else if (!f && !whole)
+    else if (!f && !found)
         f = FAIL(FAULT_CHECKPOINT, "%s: none of %zu checkpoints is whole; %s", r->path, g.n, broken);
     if (!f && passed_over)
         memcpy(passed_over, broken, sizeof broken);

@@ -58,6 +58,16 @@ fault run_open(const char *path, int64_t keep, struct run_folder *out)
     return f;
 }
 
+fault run_write_experiment(struct run_folder *r, const char *experiment_yaml)
+{
+    char path[FILE_PATH], *sealed;
+    TRY(path_join(r->path, "experiment.yaml", sizeof path, path));
+    TRY(seal_text(&seal_of_yaml, experiment_yaml, &sealed));
+    fault f = file_replace(path, &(struct piece){sealed, strlen(sealed)}, 1);
+    free(sealed);
+    return f;
+}
+
 void run_close(struct run_folder *r)
 {
     if (r->events >= 0)

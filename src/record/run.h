@@ -98,10 +98,13 @@ fault run_rewind_events(struct run_folder *r, uint64_t step);
  * ones are there. */
 fault run_save(struct run_folder *r, uint64_t round, const struct named_floats *tensors, size_t n_tensors,
                const struct metadata *metadata, size_t n_metadata);
-/* The newest checkpoint that is whole. What is wrong with the newest of those that are not and were passed
+/* The newest checkpoint that is whole and, where `fits` is not NULL, fits. What is wrong with the newest of those that are not and were passed
  * over is written to `passed_over` (may be NULL; empty when there was none). A run without a whole checkpoint
  * is a fault. */
-fault run_newest(const struct run_folder *r, struct tensors *out, char passed_over[RUN_PATH]);
+fault run_newest(const struct run_folder *r, bool (*fits)(const void *ctx, const struct tensors *t), const void *ctx,
+                 struct tensors *out, char passed_over[RUN_PATH]);
+/* Puts another text in place of the run's experiment.yaml. */
+fault run_write_experiment(struct run_folder *r, const char *experiment_yaml);
 
 struct spread {
     double mean, std, min, max;
@@ -149,6 +152,7 @@ fault waiting_sentence(const struct waiting *w, char **out);
 /* One JSON object. Caller frees. */
 fault summary_json(const struct summary *s, char **out);
 fault run_write_summary(struct run_folder *r, const struct summary *s);
+fault run_remove_summary(struct run_folder *r); /* where there is one: the run goes on */
 /* The final table, for people. Caller frees. */
 fault summary_table(const struct summary *s, char **out);
 

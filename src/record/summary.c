@@ -1,9 +1,11 @@
 /* summary.c - how a run ended: one JSON object for programs, one table for people. */
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "record/inside.h"
@@ -105,6 +107,15 @@ fault run_write_summary(struct run_folder *r, const struct summary *s)
     f = file_replace(path, &(struct piece){sealed, strlen(sealed)}, 1);
     free(sealed);
     return f;
+}
+
+fault run_remove_summary(struct run_folder *r)
+{
+    char path[FILE_PATH];
+    TRY(path_join(r->path, "summary.json", sizeof path, path));
+    if (unlink(path) != 0 && errno != ENOENT)
+        return FAIL(FAULT_FILE, "%s: cannot be removed: %s", path, strerror(errno));
+    return OK;
 }
 
 /* ---- the table ---- */

@@ -187,6 +187,7 @@ faults 'a folder that cannot be made' '^veche: file' "$veche" compare exp.yaml -
 cp -r runs/twins-compare edited && sed -i 's/lr: 0\.[0-9]*/lr: 0.7/' edited/compare.json
 faults 'an edited compare.json' 'edited/compare.json: is damaged: its digest is not that of its bytes' "$veche" resume edited
 rm -r edited
+faults 'other settings for a comparison' 'a comparison goes on as it was begun' "$veche" resume runs/twins-compare train.epochs=4
 plan() { # TEXT: as the only file of a comparison, with the digest it needs
     printf '%s\n}' "$1" >empty/compare.json
     python3 "$tests/../record/make_runs.py" --seal empty/compare.json

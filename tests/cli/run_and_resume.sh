@@ -82,6 +82,15 @@ done
 succeeds 'resume of a run that is done does no harm' "$veche" resume stop-INT/exp --json
 holds 'and gives the same bits' test "$(json params_sha256 <<<"$out")" = "$calm"
 
+# What may change, and what may not.
+faults 'another learning rate is a new run' "^veche: stop-INT/exp: optim.lr cannot become '0.1': .* veche run stop-INT/exp/experiment.yaml optim.lr=" \
+    "$veche" resume stop-INT/exp optim.lr=0.1
+faults 'a cosine keeps its epochs' 'the schedule of the learning rate is spread over train.epochs' "$veche" resume stop-INT/exp train.epochs=500
+faults 'a key that is none' "unknown key 'epoch' in train; did you mean 'epochs'" "$veche" resume stop-INT/exp train.epoch=500
+succeeds 'fewer threads' "$veche" resume stop-INT/exp engine.threads=1 --json
+holds 'and the same bits' test "$(json params_sha256 <<<"$out")" = "$calm"
+holds 'are noted' grep -q "engine.threads is '1' from here on, not '0'" stop-INT/exp/events.jsonl
+
 # Broken checkpoints.
 cp -r stop-INT/exp broken
 newest=$(ls -t broken/checkpoint-*.safetensors | sort -V | tail -1)

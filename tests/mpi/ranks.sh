@@ -178,6 +178,31 @@ trouble() {
     goes_on stall
 }
 
+# ---- other settings, other data ----
+
+changed() {
+    rm -rf runs/exp runs/edited own*/runs
+    succeeds "$kind: a run" launch 3 run exp.yaml world=mpi 'train.checkpoint_every=5 rounds' --json
+    cp -r runs/exp runs/edited
+    sed -i 's/lr: 0.01/lr: 0.02/' runs/edited/experiment.yaml
+    faults "$kind: an edited experiment" "^veche: runs/edited/experiment.yaml: was edited: optim.lr is '0.02'" launch 3 resume runs/edited
+    faults "$kind: a setting that may not change" "^veche: runs/exp: optim.lr cannot become '0.02'" launch 3 resume runs/exp optim.lr=0.02
+    faults "$kind: another engine" "^veche: runs/exp: engine.kind: the run was trained by the engine 'ref' so far" \
+        launch 3 resume runs/exp engine.kind=null
+    faults "$kind: no launcher" 'mpirun -n 3' "$veche" resume runs/exp
+    succeeds "$kind: going on for longer" launch 3 resume runs/exp train.epochs=10 network.patience_s=30 --json
+    holds "$kind: to the bits of a run that was asked for it at first" test "$(sha)" = "$calm"
+    holds "$kind: the records tell" grep -q "train.epochs is '10' from here on, not '2'" runs/exp/events.jsonl
+    EACH='cd $WORK/own$rank' succeeds "$kind: a run with files of one's own" launch 3 run files.yaml world=mpi --json
+    cp own1/b.images b.images
+    printf '\377' | dd of=own1/b.images bs=1 seek=30 conv=notrunc status=none
+    EACH='cd $WORK/own$rank' faults "$kind: one of which is another" \
+        '^veche: runs/exp: data.split.files: the file of agent 1 does not hold the samples' launch 3 resume runs/exp
+    cp b.images own1/b.images
+    EACH='cd $WORK/own$rank' succeeds "$kind: and the same again" launch 3 resume runs/exp --json
+    holds "$kind: to the same bits" test "$(sha)" = "$by_files"
+}
+
 # ---- another number of ranks ----
 
 others() {
@@ -205,6 +230,7 @@ for kind in "${kinds[@]}"; do
     misfits
     shares
     trouble $killed
+    [[ $kind != "${kinds[0]}" ]] || changed
     [[ $kind != "${kinds[-1]}" ]] || { mixed; others; }
     killed=0
 done

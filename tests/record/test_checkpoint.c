@@ -44,7 +44,7 @@ static uint64_t round_in(const struct tensors *t)
 static uint64_t newest_round(const struct run_folder *r, char passed_over[RUN_PATH])
 {
     struct tensors t;
-    assert_ok(run_newest(r, &t, passed_over));
+    assert_ok(run_newest(r, NULL, NULL, &t, passed_over));
     uint64_t round = round_in(&t);
     tensors_release(&t);
     return round;
@@ -93,7 +93,7 @@ static void saving_a_round_again_replaces_it(void **state)
     assert_ok(save_round(&r, 5, 1));
     assert_ok(save_round(&r, 5, 2));
     struct tensors t;
-    assert_ok(run_newest(&r, &t, NULL));
+    assert_ok(run_newest(&r, NULL, NULL, &t, NULL));
     assert_int_equal(t.n, 2);
     tensors_release(&t);
     assert_int_equal(count_names(r.path, "checkpoint-"), 1);
@@ -135,7 +135,7 @@ static void a_run_without_a_checkpoint_says_so(void **state)
 {
     struct run_folder r = created(*state, 2);
     struct tensors t;
-    assert_fault(run_newest(&r, &t, NULL), FAULT_CHECKPOINT, "run: has no checkpoint");
+    assert_fault(run_newest(&r, NULL, NULL, &t, NULL), FAULT_CHECKPOINT, "run: has no checkpoint");
     run_close(&r);
 }
 
@@ -166,7 +166,7 @@ static void when_none_is_whole_the_fault_says_why(void **state)
         assert_ok(save_round(&r, round, 1));
         assert_int_equal(truncate(checkpoint(&r, round), 3), 0);
     }
-    assert_fault(run_newest(&r, &t, NULL), FAULT_CHECKPOINT, "none of 2 checkpoints is whole");
+    assert_fault(run_newest(&r, NULL, NULL, &t, NULL), FAULT_CHECKPOINT, "none of 2 checkpoints is whole");
     run_close(&r);
 }
 
@@ -190,7 +190,7 @@ static void save_for_ever(const char *path, int told)
     uint64_t round = 0;
     if (run_open(path, 2, &r))
         _exit(1);
-    fault f = run_newest(&r, &t, NULL);
+    fault f = run_newest(&r, NULL, NULL, &t, NULL);
     if (!f)
         round = strtoull(tensors_metadata(&t, "round"), NULL, 10);
     for (;;) {

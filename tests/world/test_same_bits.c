@@ -318,6 +318,36 @@ static void a_run_that_was_killed_goes_back_to_its_last_checkpoint(void **state)
     }
 }
 
+/* Begun for half as long, and after its end asked to go on: with crashes, cuts and stragglers, too. */
+static void a_run_that_goes_on_for_longer_meets_the_same_fate(void **state)
+{
+    const char *const longer[] = {"train.epochs=3"};
+    for (size_t i = 0; i < N_STRATEGIES; i++) {
+        char *text = wild(strategies[i], "{kind: ref, threads: 1}", "3 rounds", 7);
+        struct outcome calm = undisturbed(folder_of(state), text);
+        veche_experiment *e = NULL;
+        struct seen s = {0};
+        must(veche_parse(text, "wild", &e));
+        must(veche_override(e, "train.epochs=1.5"));
+        must(veche_override(e, "train.keep=100"));
+        must(veche_start(e, &(veche_options){.folder = folder_of(state), .watch = watch, .ctx = &s}, &s.run));
+        veche_experiment_free(e);
+        must(veche_go(s.run));
+        char *path = strdup(veche_run_folder(s.run));
+        veche_close(s.run);
+        must(veche_resume_with(path, longer, 1, &(veche_options){.watch = watch, .ctx = &s}, &s.run));
+        must(veche_go(s.run));
+        struct outcome o = outcome_of(s.run, &s);
+        veche_close(s.run);
+        assert_string_equal(calm.hash, o.hash);
+        assert_int_equal(calm.notes + 1, o.notes); /* of the change */
+        outcome_release(&o);
+        outcome_release(&calm);
+        free(path);
+        free(text);
+    }
+}
+
 static int make_folder(void **state)
 {
     bool in_memory =
@@ -349,6 +379,8 @@ int main(void)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(another_seed_gives_other_bits, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_stopped_run_goes_on_as_if_it_had_not_been, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_run_that_goes_on_for_longer_meets_the_same_fate, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_run_that_was_killed_goes_back_to_its_last_checkpoint, make_folder,
                                         remove_folder),
