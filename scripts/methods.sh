@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 veche=${1:-build/veche}
 out=${RUNS:-runs}/fashion-methods-compare
-methods='single,consensus,{kind: consensus, order: combine-then-adapt},gossip,adpsgd,allreduce,{kind: allreduce, backups: 1},ps,{kind: ps, mode: ssp, staleness: 3},{kind: ps, mode: async},{kind: downpour, push_every: 4, pull_every: 4},{kind: average, tau: 10},{kind: average, tau: 10, momentum: 0.5},{kind: easgd, mode: sync, every: 4},{kind: easgd, every: 4},{kind: admm, rho: 0.01, steps: 10},{kind: admm, rho: 0.01, steps: 10, mode: async, barrier: 2}'
+methods='single,consensus,{kind: consensus, order: combine-then-adapt},gossip,adpsgd,allreduce,{kind: allreduce, backups: 1},ps,{kind: ps, mode: ssp, staleness: 3},{kind: ps, mode: async},{kind: downpour, push_every: 4, pull_every: 4},{kind: average, tau: 10},{kind: average, tau: 10, momentum: 0.5},{kind: average, tau: 10, momentum: 0.5, nesterov: true},{kind: easgd, mode: sync, every: 4},{kind: easgd, every: 4},{kind: admm, rho: 0.01, steps: 10},{kind: admm, rho: 0.01, steps: 10, mode: async, barrier: 2}'
 mkdir -p "${RUNS:-runs}"
 if [[ -f $out/compare.json ]]; then
     "$veche" resume "$out" --json >"$out.json"
