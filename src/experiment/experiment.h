@@ -105,6 +105,7 @@ struct network_settings { /* network: */
     const struct wire_between *links; /* sorted by (a, b), no pair twice: other wires for single pairs */
     size_t n_links;
     double patience_s; /* how long one waits for a peer */
+    double notice_s;   /* how long after a death the others know of it; without a network: at once */
 };
 
 /* The wire between two different agents, whatever decides it. */

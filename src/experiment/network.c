@@ -141,8 +141,10 @@ fault decode_network(const struct decoder *d, int64_t agents, int64_t members, s
                    d->top));
     wire_finish(&out->within);
     out->across = out->within;
-    if (!node)
+    if (!node) {
+        out->notice_s = 0;
         return OK;
+    }
     out->written = true;
     const struct node *sites = node_find(node, "sites"), *links = node_find(node, "links");
     if (sites)

@@ -94,6 +94,8 @@ static const struct field network_rows[] = {
      .help = "megabits a second; 0: no limit"},
     {"patience_s", FIELD_REAL, AT(patience_s), "60", .min = 0, .max = 1e12, .above_min = true,
      .help = "how long one waits for another before it is given up"},
+    {"notice_s", FIELD_REAL, AT(notice_s), "0.2", .min = 0, .max = 1e12,
+     .help = "how long after a machine's death the others know of it; without a network: at once"},
 };
 #undef AT
 

@@ -319,6 +319,7 @@ static void surroundings_are_printed_whole_and_on_few_lines(void **state)
                      "  latency_ms: 0.3\n"
                      "  bandwidth_mbps: 100\n"
                      "  patience_s: 2.5\n"
+                     "  notice_s: 0.2\n"
                      "  sites: [[3, 1], [0], [2]]\n"
                      "  across: {latency_ms: 0, bandwidth_mbps: 100}\n"
                      "  links:\n"

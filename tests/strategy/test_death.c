@@ -106,6 +106,88 @@ static void who_waits_for_the_dead_hears_of_it_at_once(void **state)
     cast_close(&g);
 }
 
+/* ---- a death is noticed after network.notice_s ---- */
+
+static const char late_notice[] =
+    TINY("consensus") "agents: 3\ntopology: complete:3\nnetwork: {notice_s: 0.01}\n"
+                      "events: [{at_s: 0.0025, crash: 1}]\n";
+
+/* Agent 1 dies at 2.5; agents 0 and 2 learn from 2 to 3 and wait in round 2 until they know. */
+static void nobody_goes_on_without_the_dead_before_its_death_is_noticed(void **state)
+{
+    (void)state;
+    struct cast g;
+    open_quiet(&g, late_notice, 5);
+    cast_play(&g);
+    assert_true(cast_noted(&g, "0.002500 1 crash: agent 1 is down"));
+    assert_true(cast_noted(&g, "0.012500 0 without: agent 0 goes on without agent 1 in round 2"));
+    assert_true(cast_noted(&g, "0.012500 2 without: agent 2 goes on without agent 1 in round 2"));
+    assert_true(fabs(local_now_s(g.world) - 14.5e-3) < 1e-12);
+    assert_true(fabs(local_counts(g.world, 0).waiting_s - 9.5e-3) < 1e-12);
+    cast_close(&g);
+}
+
+static fault ask_of_the_dead(struct agent *a)
+{
+    const struct link_ops *ops = a->link->ops;
+    struct cast *g = cast_of_agent(a);
+    uint64_t number = a->index;
+    if (a->index == 1)
+        return ops->sleep(a->link, 1);
+    TRY(ops->sleep(a->link,
+                   a->index ? 0.005 : 0.012)); /* the one waits from 5 on, the other looks at 12 and 13 */
+    assert_false(local_is_alive(g->world, 1));
+    assert_true(ops->can_reach(a->link, 1) && ops->takes_part(a->link, 1, 0));
+    must(ops->send(a->link, 1, 0, &number, sizeof number)); /* and it is lost */
+    assert_int_equal(a->link->counts.lost, 1);
+    if (a->index == 2) {
+        must_fail(ops->average(a->link, 1, ROWS_PARAMS), "agent 1 is down");
+        assert_true(fabs(ops->now_s(a->link) - 0.0125) < 1e-12);
+        assert_int_equal(a->link->counts.lost, 2);
+    } else {
+        TRY(ops->sleep(a->link, 0.001));
+    }
+    assert_false(ops->can_reach(a->link, 1) || ops->takes_part(a->link, 1, 0));
+    must_fail(ops->send(a->link, 1, 0, &number, sizeof number), "agent 1 cannot be reached");
+    must_fail(ops->recv(a->link, 1, 0, &number, sizeof number, NULL), "agent 1 cannot be reached");
+    return OK;
+}
+
+static void before_a_death_is_noticed_nothing_is_known_and_then_everything(void **state)
+{
+    (void)state;
+    struct cast g;
+    open_quiet(&g, late_notice, 1);
+    cast_run_instead(&g, ask_of_the_dead);
+    cast_play(&g);
+    cast_close(&g);
+}
+
+/* Back at 4, before its death would have been noticed, agent 1 says so itself. */
+static void a_return_tells_of_the_death(void **state)
+{
+    (void)state;
+    struct cast g;
+    open_quiet(&g,
+               TINY("consensus") "agents: 2\ntopology: path:2\nnetwork: {notice_s: 0.01}\n"
+                                 "events: [{at_s: 0.0025, crash: 1}, {at_s: 0.004, return: 1}]\n",
+               6);
+    cast_play(&g);
+    assert_true(cast_noted(&g, "0.004000 0 without: agent 0 goes on without agent 1 in round 2"));
+    assert_true(cast_noted(&g, "0.004000 1 return: agent 1 is back with the parameters of agent 0"));
+    assert_true(fabs(local_now_s(g.world) - 7e-3) < 1e-12); /* rounds 3, 4 and 5 together */
+    cast_close(&g);
+    /* and patience may end before */
+    open_quiet(&g,
+               TINY("consensus") "agents: 2\ntopology: path:2\nnetwork: {notice_s: 0.01, patience_s: 0.004}\n"
+                                 "events: [{at_s: 0.0025, crash: 1}]\n",
+               3);
+    cast_play(&g);
+    assert_true(
+        cast_noted(&g, "0.007000 0 without: agent 0 goes on without agent 1 in round 2: agent 0 waited"));
+    cast_close(&g);
+}
+
 /* ---- gossip ---- */
 
 static void gossip_finds_another_partner(void **state)
@@ -331,6 +413,9 @@ int main(void)
         cmocka_unit_test(the_living_agree_on_their_own_mean_under_consensus),
         cmocka_unit_test(weights_sum_to_one_whoever_is_missing),
         cmocka_unit_test(who_waits_for_the_dead_hears_of_it_at_once),
+        cmocka_unit_test(nobody_goes_on_without_the_dead_before_its_death_is_noticed),
+        cmocka_unit_test(before_a_death_is_noticed_nothing_is_known_and_then_everything),
+        cmocka_unit_test(a_return_tells_of_the_death),
         cmocka_unit_test(gossip_finds_another_partner),
         cmocka_unit_test(adpsgd_finds_another_partner),
         cmocka_unit_test(the_rounds_of_the_dead_are_done_by_the_living_under_adpsgd),

@@ -48,6 +48,8 @@ static fault parse(const char *text, int rounds, unsigned seed, struct experimen
     fault f = experiment_parse(whole, strlen(whole), "group", NULL, 0, &registry, out);
     free(whole);
     (void)rounds;
+    if (!f && !strstr(text, "notice_s"))
+        (*out)->network.notice_s = 0;
     return f;
 }
 

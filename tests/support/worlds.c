@@ -76,7 +76,9 @@ char *random_world(struct rng *r, const char *const *strategies, size_t n_strate
     static const char *const networks[] = {
         "",
         "network: {latency_ms: 0.3, patience_s: 0.01}\n",
+        "network: {latency_ms: 0.3, patience_s: 0.01, notice_s: 0.002}\n",
         "network: {latency_ms: 1, bandwidth_mbps: 2, patience_s: 0.02}\n",
+        "network: {latency_ms: 1, patience_s: 0.006, notice_s: 0.004}\n",
         "network: {latency_ms: 4, bandwidth_mbps: 0.3, patience_s: 0.006}\n",
         "network: {bandwidth_mbps: 0.5}\n",
     };
@@ -87,7 +89,7 @@ char *random_world(struct rng *r, const char *const *strategies, size_t n_strate
                          "engine: {kind: ref, threads: 1}\n"
                          "strategy: %s\nagents: %d\ntopology: {graph: %s, weights: metropolis}\n%s%s%s",
                          one_of(r, strategies, n_strategies), n, graph, one_of(r, machines, 6),
-                         one_of(r, networks, 5), rng_below(r, 8) ? events : "");
+                         one_of(r, networks, 7), rng_below(r, 8) ? events : "");
     free(graph);
     free(events);
     return text;

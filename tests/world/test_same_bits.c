@@ -46,9 +46,10 @@ static char *wild(const char *strategy, const char *engine, const char *saves, u
         "model: [{linear: {out: 5}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
         "optim: {kind: sgd, lr: 0.05, momentum: 0.9, schedule: {warmup_epochs: 1}}\n"
         "engine: %s\nstrategy: %s\nagents: 6\ntopology: {graph: \"exponential:6\", weights: metropolis}\n"
-        "machines: {speed: {kind: lognormal, sigma: 0.7}, stragglers: {kind: random, chance: 0.1, factor: "
+        "machines: {memory_gbps: 0.001, speed: {kind: lognormal, sigma: 0.7}, stragglers: {kind: random, "
+        "chance: 0.1, factor: "
         "8}}\n"
-        "network: {latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.03}\n"
+        "network: {latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.03, notice_s: 0.005}\n"
         "events:\n"
         "  - {at_s: 0.01, crash: 2}\n  - {at_s: 0.02, cut: [0, 1]}\n  - {at_s: 0.05, return: 2}\n"
         "  - {at_s: 0.06, partition: [[0, 1, 2], [3, 4]]}\n  - {at_s: 0.09, heal: all}\n"
@@ -288,7 +289,7 @@ static void a_run_that_was_killed_goes_back_to_its_last_checkpoint(void **state)
     for (size_t i = 0; i < N_STRATEGIES; i++) {
         char *text = wild(strategies[i], "{kind: ref, threads: 1}", "7 rounds", 7);
         struct outcome calm = undisturbed(folder_of(state), text);
-        struct seen s = {.stop_after = 20 + 5 * i};
+        struct seen s = {.stop_after = 30 + 5 * i};
         start(folder_of(state), text, &s);
         veche_fault *f = veche_go(s.run);
         assert_true(veche_fault_is_stop(f));

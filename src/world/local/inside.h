@@ -50,6 +50,7 @@ struct actor {
     fault verdict;   /* what the verb it waits in will return */
     uint64_t ticket; /* counts its waits: what was meant for an earlier one is stale */
     bool receives;   /* waits for a message from `from` under `tag` */
+    bool in_vain;    /* waits for rows of `from`, whose machine is down: it does not know yet */
     size_t from;
     uint64_t tag;
     uint64_t dissolved; /* tags of groups below this one */

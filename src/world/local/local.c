@@ -51,7 +51,7 @@ static void make_ready(struct actor *a)
 void wake(struct actor *a, fault verdict)
 {
     a->verdict = verdict;
-    a->receives = false;
+    a->receives = a->in_vain = false;
     make_ready(a);
 }
 
@@ -176,9 +176,10 @@ static fault reach_deadline(struct local *w)
 }
 
 /* Its machine is down and nobody knows: who waits for it goes on waiting. */
-static bool hangs(const struct local *w, size_t i)
+static bool hangs(const struct local *w, struct actor *who, size_t i)
 {
-    return !w->actors[i].alive && !w->actors[i].is_missed;
+    who->in_vain = !w->actors[i].alive && !w->actors[i].is_missed;
+    return who->in_vain;
 }
 
 static fault reach_moment(struct local *w, const struct moment *m)
@@ -192,13 +193,13 @@ static fault reach_moment(struct local *w, const struct moment *m)
             wake(who, OK);
         return OK;
     case MOMENT_AVERAGE:
-        if (!is_stale(w, m->who, m->ticket) && !hangs(w, m->whom))
+        if (!is_stale(w, m->who, m->ticket) && !hangs(w, who, m->whom))
             wake(who, average_now(w, who, &w->actors[m->whom], (row_set)(uintptr_t)m->what));
         else
             average_lost(who, &w->actors[m->whom]);
         return OK;
     case MOMENT_ADOPT:
-        if (!is_stale(w, m->who, m->ticket) && !hangs(w, m->whom))
+        if (!is_stale(w, m->who, m->ticket) && !hangs(w, who, m->whom))
             wake(who, adopt_now(w, who, &w->actors[m->whom]));
         else
             w->actors[m->whom].link.counts.lost++;

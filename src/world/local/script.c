@@ -13,9 +13,20 @@ static void notice(struct local *w, size_t i, const char *why)
     w->actors[i].is_missed = true;
     for (size_t j = 0; j < w->n; j++) {
         struct actor *b = &w->actors[j];
-        if (b->life == LIFE_PARKED && b->receives && b->from == i)
+        if (b->life == LIFE_PARKED && (b->receives || b->in_vain) && b->from == i)
             wake(b, FAIL(FAULT_PEER, "%s", why));
     }
+}
+
+enum { CRASHED, STALLED };
+
+static fault expect_notice(struct local *w, size_t i, double after_s, uint64_t how)
+{
+    return agenda_add(&w->agenda, (struct moment){.at_s = w->now_s + after_s,
+                                                  .kind = MOMENT_NOTICE,
+                                                  .who = (uint32_t)i,
+                                                  .whom = w->actors[i].falls,
+                                                  .ticket = how});
 }
 
 /* Its program ends, and what it had received is lost. */
@@ -33,15 +44,19 @@ static void go_down(struct local *w, size_t i)
         wake(a, FAIL(FAULT_CRASH, "the machine of agent %zu is down", i));
 }
 
-static void crash(struct local *w, size_t i)
+static fault crash(struct local *w, size_t i)
 {
     char text[64];
+    double notice_s = w->stage->experiment->network.notice_s;
     if (!w->actors[i].alive)
-        return;
+        return OK;
     snprintf(text, sizeof text, "agent %zu is down", i);
     say(w, i, "crash", text);
     go_down(w, i);
+    if (notice_s > 0)
+        return expect_notice(w, i, notice_s, CRASHED);
     notice(w, i, text);
+    return OK;
 }
 
 /* It can be told from a slow one only by its silence. */
@@ -53,17 +68,19 @@ static fault stall(struct local *w, size_t i)
     snprintf(text, sizeof text, "agent %zu stalls", i);
     say(w, i, "stall", text);
     go_down(w, i);
-    return agenda_add(&w->agenda, (struct moment){.at_s = w->now_s + w->stage->experiment->network.patience_s,
-                                                  .kind = MOMENT_NOTICE,
-                                                  .who = (uint32_t)i,
-                                                  .whom = w->actors[i].falls});
+    return expect_notice(w, i, w->stage->experiment->network.patience_s, STALLED);
 }
 
-static void notice_stall(struct local *w, size_t i, uint32_t fall)
+static void notice_fall(struct local *w, size_t i, uint32_t fall, uint64_t how)
 {
     char text[96];
     if (w->actors[i].alive || w->actors[i].falls != fall)
         return;
+    snprintf(text, sizeof text, "agent %zu is down", i);
+    if (how == CRASHED) {
+        notice(w, i, text);
+        return;
+    }
     snprintf(text, sizeof text, "agent %zu has stalled (nothing was heard of it for %g s)", i,
              w->stage->experiment->network.patience_s);
     say(w, i, "stall", text);
@@ -89,6 +106,8 @@ static fault bring_back(struct local *w, size_t i)
     struct actor *a = &w->actors[i];
     if (a->alive)
         return OK;
+    if (!a->is_missed)
+        notice(w, i, "its machine went down and is back"); /* it says so itself */
     a->alive = true;
     a->is_missed = false;
     if (a->life != LIFE_DOWN)
@@ -104,7 +123,7 @@ static fault happen(struct local *w, const struct event *e)
     switch (e->kind) {
     case EVENT_CRASH:
         for (size_t i = 0; i < e->who.n; i++)
-            crash(w, e->who.agents[i]);
+            TRY(crash(w, e->who.agents[i]));
         return OK;
     case EVENT_STALL:
         for (size_t i = 0; i < e->who.n; i++)
@@ -176,7 +195,7 @@ static fault random_agent(struct local *w, size_t i, uint32_t side)
 {
     const struct random_events *r = &w->stage->experiment->events.random;
     if (side == BEGINS && w->actors[i].alive) {
-        crash(w, i);
+        TRY(crash(w, i));
         return expect_random(w, MOMENT_RANDOM_AGENT, i, ENDS, r->down_s);
     }
     if (side == ENDS)
@@ -227,7 +246,7 @@ fault script_moment(struct local *w, const struct moment *m)
     case MOMENT_SCRIPT:
         return happen(w, m->what);
     case MOMENT_NOTICE:
-        notice_stall(w, m->who, m->whom);
+        notice_fall(w, m->who, m->whom, m->ticket);
         return OK;
     case MOMENT_RANDOM_AGENT:
         return random_agent(w, m->who, m->whom);
