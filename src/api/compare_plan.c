@@ -20,6 +20,7 @@
 
 #include "api/compare.h"
 #include "api/handle.h"
+#include "api/measure.h"
 #include "api/session.h"
 #include "base/text.h"
 
@@ -35,6 +36,7 @@ struct planner {
     bool chooses_kind; /* the strategy is ours to choose, and not the file's */
     bool told_topology;
     const struct kind *data_seen; /* a data set that is known to be here */
+    struct measured measured;     /* of the last method that asked for it */
 };
 
 static void tell(const struct planner *p, const char *text)
@@ -155,6 +157,17 @@ static fault fit(struct planner *p)
     return f;
 }
 
+/* Methods that ask the same of the machine share one measurement. */
+static fault measure_once(struct planner *p, struct experiment *e)
+{
+    char text[256], before[sizeof p->measured.of];
+    strcpy(before, p->measured.of);
+    TRY(measure_machines(e, &p->measured, text, sizeof text));
+    if (*text && strcmp(before, p->measured.of) != 0)
+        tell(p, text);
+    return OK;
+}
+
 static fault examine(struct planner *p, const char **yaml)
 {
     struct experiment *e;
@@ -163,6 +176,8 @@ static fault examine(struct planner *p, const char **yaml)
     fault f = experiment_examine(e, NULL);
     if (!f)
         f = check_data(p, e);
+    if (!f)
+        f = measure_once(p, e);
     if (!f)
         f = experiment_print(e, &text);
     experiment_free(e);

@@ -22,6 +22,7 @@ struct registry registry_of_everything(void)
                                  [KIND_STRATEGY] = strategy_kinds,
                                  [KIND_ENGINE] = engine_kinds,
                                  [KIND_WORLD] = world_kinds,
+                                 [KIND_MACHINE] = machine_kinds,
                                  [KIND_SPEED] = speed_kinds,
                                  [KIND_STRAGGLER] = straggler_kinds,
                              }};

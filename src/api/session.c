@@ -1,6 +1,8 @@
 /* session.c - opens what an experiment names, plays it, closes it. */
 #include "api/session.h"
 
+#include "api/measure.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,10 @@ fault session_check(const struct experiment *e)
         return fail_at(e->events.n ? e->events.at[0].place : e->events.random.place,
                        "events: machines crash and return as written in the local world only; those of the world 'mpi' are "
                        "real");
+    if (strcmp(e->world.kind->name, "mpi") == 0 && machines_to_measure(&e->machines))
+        return fail_at(e->machines.kind.place,
+                       "machines.kind: 'measured' is for the virtual clock of the local world; in the world 'mpi' machines "
+                       "take the time that they take");
     TRY(split_check(&e->data, (size_t)e->agents));
     return optim_check(&e->optim, e->agents);
 }
@@ -231,7 +237,9 @@ static struct watcher watcher_of(struct veche_run *r)
 
 static fault open_here(struct veche_run *r)
 {
+    struct measured measured = {0};
     TRY(open_data(r));
+    TRY(measure_machines(r->experiment, &measured, r->measured, sizeof r->measured));
     TRY(session_digest(r));
     TRY(open_members(r));
     return local_open(&r->stage, r->agents, r->engine, r->speeds, watcher_of(r), &r->world);
@@ -521,6 +529,9 @@ fault session_go(struct veche_run *r)
 {
     r->began_s = r->pace.at_s = clock_now_s();
     r->pace.samples = session_totals(r).samples;
+    if (*r->measured)
+        note(r, 0, 0, "measured", r->measured);
+    *r->measured = 0;
     fault f = play(r);
     r->earlier_s = session_seconds(r);
     r->began_s = 0;

@@ -53,6 +53,7 @@ struct veche_run {
     bool is_changed;           /* it goes on with another experiment: saved before anything else */
     uint64_t evaluated, saved; /* the group's rounds then; NOT_YET before the first */
     uint64_t notes;
+    char measured[256]; /* what `machines: measured` came to, to be noted; mostly empty */
     double best_accuracy;
     struct pace { /* samples lately, for the rate that people see */
         double at_s;

@@ -22,7 +22,7 @@ int cli_list(int argc, char **argv)
                                        "Lists the names one may write in an experiment, with their settings. "
                                        "Categories: sets, splits, models, "
                                        "layers, optimisers, schedules, topologies, strategies, engines, "
-                                       "worlds, speeds, stragglers, settings.",
+                                       "worlds, machines, speeds, stragglers, settings.",
                                        NULL,
                                        NULL,
                                        NULL};

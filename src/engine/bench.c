@@ -5,6 +5,8 @@
  */
 #include "engine/bench.h"
 
+#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,8 +17,9 @@
 enum { N_SAMPLES = 512, SEED = 1 };
 
 struct bench {
-    struct engine *engine;
-    const struct engine_setup *setup;
+    struct engine *engine; /* owned */
+    struct engine_setup own;
+    const struct engine_setup *setup; /* own */
     struct block pixels;
     uint16_t labels[N_SAMPLES];
     struct samples samples;
@@ -126,7 +129,6 @@ static fault measure(struct bench *b, double seconds, struct engine_bench *out)
 {
     const struct engine_setup *s = b->setup;
     struct repeat repeats[BENCH_REPEATS], warm;
-    TRY(write_start(b, s->graph));
     TRY(run_repeat(b, seconds / 5, &warm));
     uint64_t before = b->round;
     for (int i = 0; i < BENCH_REPEATS; i++)
@@ -146,28 +148,175 @@ static fault measure(struct bench *b, double seconds, struct engine_bench *out)
     return out->on_device ? b->engine->ops->measure(b->engine, &out->work) : OK;
 }
 
-fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setup, double seconds,
-                   struct engine_bench *out)
+static void bench_close(struct bench *b)
 {
-    struct bench *b = calloc(1, sizeof *b);
-    if (!b)
-        return OUT_OF_MEMORY;
-    struct engine_setup own = *setup;
-    own.train = own.test = &b->samples;
-    b->setup = &own;
-    fault f = make_samples(b, own.graph);
-    if (!f)
-        f = make_lessons(b);
-    if (!f)
-        f = ops->open(&own, &b->engine);
-    if (!f)
-        f = measure(b, seconds, out);
     if (b->engine)
-        ops->close(b->engine);
+        b->engine->ops->close(b->engine);
     free(b->picks);
     free(b->lessons);
     free(b->updates);
     block_close(&b->pixels);
     free(b);
+}
+
+static fault open_parts(struct bench *b, const struct engine_ops *ops)
+{
+    TRY(make_samples(b, b->own.graph));
+    TRY(make_lessons(b));
+    TRY(ops->open(&b->own, &b->engine));
+    return write_start(b, b->own.graph);
+}
+
+static fault bench_open(const struct engine_ops *ops, const struct engine_setup *setup, struct bench **out)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    if (!b)
+        return OUT_OF_MEMORY;
+    b->own = *setup;
+    b->own.train = b->own.test = &b->samples;
+    b->setup = &b->own;
+    fault f = open_parts(b, ops);
+    if (f)
+        bench_close(b);
+    else
+        *out = b;
+    return f;
+}
+
+fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setup, double seconds,
+                   struct engine_bench *out)
+{
+    struct bench *b;
+    TRY(bench_open(ops, setup, &b));
+    fault f = measure(b, seconds, out);
+    bench_close(b);
+    return f;
+}
+
+/* ---- side by side ---- */
+
+struct runner {
+    struct bench *bench; /* owned */
+    pthread_t thread;
+    struct engine_pace repeats[BENCH_REPEATS], pace;
+    double seconds;
+    fault verdict;
+};
+
+/* Parameters times 1, and nothing of the spare row: they stay what they are. */
+static fault run_mix(struct bench *b, double *mix_s)
+{
+    struct blend blend = {.row = ROW_PARAMS,
+                          .also = NO_ROW,
+                          .end = TO_END,
+                          .from = (const size_t[]){0, 1},
+                          .weights = (const float[]){1, 0},
+                          .n = 2};
+    double start = clock_now_s();
+    TRY(b->engine->ops->mix(b->engine, &blend, 1));
+    *mix_s += clock_now_s() - start;
+    return OK;
+}
+
+static fault run_paced(struct bench *b, double seconds, struct engine_pace *out)
+{
+    double start = clock_now_s(), step_s = 0, mix_s = 0, round_s = 0;
+    size_t n = 0;
+    for (; n == 0 || clock_now_s() - start < seconds; n++) {
+        double began = clock_now_s();
+        TRY(run_round(b, &step_s));
+        round_s += clock_now_s() - began;
+        TRY(run_mix(b, &mix_s));
+    }
+    *out = (struct engine_pace){(round_s - step_s) / (double)n, step_s / (double)n, mix_s / (double)n};
+    return OK;
+}
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the double at this offset. */
+static double median_of(const struct engine_pace *repeats, size_t offset)
+{
+    double sorted[BENCH_REPEATS];
+    for (int i = 0; i < BENCH_REPEATS; i++)
+        sorted[i] = *(const double *)((const char *)&repeats[i] + offset);
+    qsort(sorted, BENCH_REPEATS, sizeof *sorted, rising);
+    return sorted[BENCH_REPEATS / 2];
+}
+
+static fault run_repeats(struct runner *r)
+{
+    struct engine_pace warm;
+    TRY(run_paced(r->bench, r->seconds / 5, &warm));
+    for (int i = 0; i < BENCH_REPEATS; i++)
+        TRY(run_paced(r->bench, r->seconds * 0.8 / BENCH_REPEATS, &r->repeats[i]));
+    r->pace = (struct engine_pace){median_of(r->repeats, offsetof(struct engine_pace, lesson_s)),
+                                   median_of(r->repeats, offsetof(struct engine_pace, step_s)),
+                                   median_of(r->repeats, offsetof(struct engine_pace, mix_s))};
+    return OK;
+}
+
+static void *run_in_thread(void *arg)
+{
+    struct runner *r = arg;
+    r->verdict = run_repeats(r);
+    return NULL;
+}
+
+/* Takes the first fault and lets go of the others. */
+static fault first_of(fault f, fault g)
+{
+    if (!f)
+        return g;
+    fault_drop(g);
+    return f;
+}
+
+/* All begin at once, once their engines are open. */
+static fault run_all(struct runner *runners, size_t n)
+{
+    size_t begun = 0;
+    fault f = OK;
+    while (!f && begun < n) {
+        if (pthread_create(&runners[begun].thread, NULL, run_in_thread, &runners[begun]) != 0)
+            f = FAIL(FAULT_MEMORY, "a thread to measure in cannot be made");
+        else
+            begun++;
+    }
+    for (size_t i = 0; i < begun; i++) {
+        pthread_join(runners[i].thread, NULL);
+        f = first_of(f, runners[i].verdict);
+    }
+    return f;
+}
+
+fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup, size_t side_by_side,
+                  double seconds, struct engine_pace *out)
+{
+    struct runner *runners = calloc(side_by_side, sizeof *runners);
+    struct engine_setup one = *setup;
+    fault f = runners ? OK : OUT_OF_MEMORY;
+    one.n_replicas = one.n_spare = 1;
+    for (size_t i = 0; !f && i < side_by_side; i++) {
+        runners[i].seconds = seconds;
+        f = bench_open(ops, &one, &runners[i].bench);
+    }
+    if (!f)
+        f = run_all(runners, side_by_side);
+    struct engine_pace mean = {0};
+    for (size_t i = 0; runners && i < side_by_side; i++) {
+        mean.lesson_s += runners[i].pace.lesson_s / (double)side_by_side;
+        mean.step_s += runners[i].pace.step_s / (double)side_by_side;
+        mean.mix_s += runners[i].pace.mix_s / (double)side_by_side;
+        if (runners[i].bench)
+            bench_close(runners[i].bench);
+    }
+    free(runners);
+    if (!f)
+        *out = mean;
     return f;
 }

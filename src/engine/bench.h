@@ -1,5 +1,5 @@
 /* bench.h - how many samples a second an engine trains on: whole rounds of learning and updating, on random
- * bytes. */
+ * bytes; and what a lesson, a step and a mix take each. */
 #ifndef VECHE_ENGINE_BENCH_H
 #define VECHE_ENGINE_BENCH_H
 
@@ -22,5 +22,16 @@ struct engine_bench {
  * its replicas learn side by side and update, for about `seconds` in all, a fifth of them to warm up. */
 fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setup, double seconds,
                    struct engine_bench *out);
+
+/* Seconds of a replica's lesson, of its optimiser's step, and of a weighted sum of two rows of parameters. */
+struct engine_pace {
+    double lesson_s, step_s, mix_s;
+};
+
+/* So many engines, each with one replica and setup->threads threads, do all three over and over, each in a thread of
+ * its own, for about `seconds`: what one of them takes where so many share this machine, its caches and its memory. The
+ * median of the repeats, and of that the mean over the engines. */
+fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup, size_t side_by_side,
+                  double seconds, struct engine_pace *out);
 
 #endif

@@ -74,6 +74,7 @@ struct topology_settings { /* topology: SPEC, or a map */
 };
 
 struct machine_settings { /* machines: */
+    struct choice kind; /* `given`, or `measured` until it is (machines.h) */
     double rate;        /* samples a second that a machine of speed 1 handles, for the virtual clock */
     double memory_gbps; /* gigabytes a second that its memory moves in steps and mixes; 0: they take no time */
     struct choice speed, stragglers; /* asked through machine_speeds and machine_slowdown (machines.h) */

@@ -58,6 +58,7 @@ static inline const struct kind *kinds_at(const struct kinds *kinds, size_t i)
     X(KIND_STRATEGY, "strategies", "after strategy.kind")                                                    \
     X(KIND_ENGINE, "engines", "after engine.kind")                                                           \
     X(KIND_WORLD, "worlds", "after world")                                                                   \
+    X(KIND_MACHINE, "machines", "how it is known how fast they are, after machines.kind")                    \
     X(KIND_SPEED, "speeds", "of the machines, after machines.speed")                                         \
     X(KIND_STRAGGLER, "stragglers", "machines that fall behind, after machines.stragglers")
 

@@ -13,6 +13,9 @@
 #include "base/rng.h"
 #include "experiment/decode.h"
 
+struct given_settings {
+    double rate, memory_gbps;
+};
 struct speed_list {
     struct reals speeds;
 };
@@ -110,6 +113,21 @@ double machine_memory_s(const struct machine_settings *m, double speed, double n
 
 /* The names. */
 
+#define AT(member) offsetof(struct given_settings, member)
+static const struct field given_fields[] = {
+    {"rate", FIELD_REAL, AT(rate), "1000", .min = 0, .max = INFINITY, .above_min = true,
+     .help = "samples a second that a machine of speed 1 handles, for the virtual clock"},
+    {"memory_gbps", FIELD_REAL, AT(memory_gbps), "0", .min = 0, .max = 1e12,
+     .help = "gigabytes a second that its memory moves in optimiser steps and mixes; 0: they take no time"},
+};
+#undef AT
+#define AT(member) offsetof(struct measured_settings, member)
+static const struct field measured_fields[] = {
+    {"side_by_side", FIELD_INT, AT(side_by_side), "1", .min = 1, .max = 1024,
+     .help = "agents that share a machine like this one, and its cores"},
+    {"seconds", FIELD_REAL, AT(seconds), "2", .min = 0.01, .max = 3600, .help = "to measure"},
+};
+#undef AT
 static const struct field list_fields[] = {
     {"speeds", FIELD_REALS, offsetof(struct speed_list, speeds), "1", .min = 0, .max = 1e9, .above_min = true,
      .help = "relative, one for each agent or one for all"},
@@ -145,6 +163,14 @@ static const struct straggler_row none_row = {never_late}, fixed_row = {fixed_sl
 
 #define WITH(rows, type) .fields = rows, .n_fields = sizeof rows / sizeof *rows, .size = sizeof(struct type)
 
+const struct kind machine_rows[2] = {
+    {"given", "as written", WITH(given_fields, given_settings)},
+    {"measured",
+     "rate and memory_gbps are measured on this machine when the run begins, with its network, batch, engine, "
+     "threads and optimiser, and written into the run's experiment",
+     WITH(measured_fields, measured_settings)},
+};
+const struct kinds machine_kinds = {.rows = machine_rows, .n = 2};
 const struct kind speed_rows[3] = {
     {"list", "as written; a number or a list stands for it: `speed: [1, 1, 0.25]`",
      WITH(list_fields, speed_list), .row = &list_row},
@@ -163,6 +189,30 @@ const struct kinds speed_kinds = {.rows = speed_rows, .n = 3};
 const struct kinds straggler_kinds = {.rows = straggler_rows, .n = 3};
 
 /* The section. */
+
+static void take_given(struct machine_settings *m)
+{
+    const struct given_settings *s = m->kind.settings;
+    m->rate = s->rate;
+    m->memory_gbps = s->memory_gbps;
+}
+
+const struct measured_settings *machines_to_measure(const struct machine_settings *m)
+{
+    return m->kind.kind == &machine_rows[1] ? m->kind.settings : NULL;
+}
+
+fault machines_are(struct experiment *e, double rate, double memory_gbps)
+{
+    struct given_settings *s = ARENA_NEW(&e->arena, struct given_settings, 1);
+    if (!s)
+        return OUT_OF_MEMORY;
+    *s = (struct given_settings){rate, memory_gbps};
+    e->machines.kind.kind = &machine_rows[0];
+    e->machines.kind.settings = s;
+    take_given(&e->machines);
+    return OK;
+}
 
 static fault check_speed(const struct node *node, int64_t agents, const struct choice *c)
 {
@@ -203,12 +253,14 @@ static fault check_stragglers(const struct decoder *d, const struct node *node, 
 
 fault decode_machines(const struct decoder *d, int64_t agents, struct machine_settings *out)
 {
-    static const char *const others[] = {"speed", "stragglers", NULL}, *const only_kind[] = {"kind", NULL};
+    static const char *const others[] = {"kind", "speed", "stragglers", NULL}, *const only_kind[] = {"kind", NULL};
     const struct node *node = node_find(d->top, "machines");
-    struct form form = {.rows = {rows_of(SECTION_MACHINES, out)}, .others = others};
-    TRY(decode_map(d, node, &form, d->top));
-    const struct node *speed = node ? node_find(node, "speed") : NULL;
-    const struct node *stragglers = node ? node_find(node, "stragglers") : NULL;
+    TRY(decode_choice(d, node, KIND_MACHINE, "given", (struct form){.others = others}, &out->kind));
+    if (!machines_to_measure(out))
+        take_given(out);
+    bool is_map = node && node->kind == NODE_MAP;
+    const struct node *speed = is_map ? node_find(node, "speed") : NULL;
+    const struct node *stragglers = is_map ? node_find(node, "stragglers") : NULL;
     struct form of_speed = {.others = only_kind, .bare = "list"}, plain = {.others = only_kind};
     TRY(decode_choice(d, speed, KIND_SPEED, "list", of_speed, &out->speed));
     TRY(check_speed(speed, agents, &out->speed));

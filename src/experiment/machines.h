@@ -3,7 +3,8 @@
  *   a lesson of b samples on agent i's machine takes  b / (rate * speed_i) * slowdown           virtual seconds
  *   a step or mix that reads and writes n bytes       n / (memory_gbps * 1e9 * speed_i); memory_gbps 0: nothing
  *
- * Helpers' machines have speed 1.
+ * Helpers' machines have speed 1. `machines: measured` has neither rate nor memory_gbps until somebody has measured them
+ * and said machines_are.
  *
  * Everything follows from the seed: the speeds once, the slowdown of every lesson anew.
  */
@@ -22,8 +23,18 @@ double machine_slowdown(const struct machine_settings *m, uint64_t seed, size_t 
 /* What it takes a machine of this speed to read and write so many bytes in a step or a mix. */
 double machine_memory_s(const struct machine_settings *m, double speed, double n_bytes);
 
-/* The rows behind KIND_SPEED and KIND_STRAGGLER. */
-extern const struct kind speed_rows[3], straggler_rows[3];
-extern const struct kinds speed_kinds, straggler_kinds;
+struct measured_settings {
+    int64_t side_by_side; /* agents that share this machine */
+    double seconds;       /* to measure */
+};
+
+/* What is to be measured, or NULL. */
+const struct measured_settings *machines_to_measure(const struct machine_settings *m);
+/* They were measured: from now on the experiment is one where these numbers are given. */
+fault machines_are(struct experiment *e, double rate, double memory_gbps);
+
+/* The rows behind KIND_MACHINE, KIND_SPEED and KIND_STRAGGLER. */
+extern const struct kind machine_rows[2], speed_rows[3], straggler_rows[3];
+extern const struct kinds machine_kinds, speed_kinds, straggler_kinds;
 
 #endif

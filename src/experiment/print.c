@@ -217,7 +217,7 @@ static void put_experiment(struct printer *p, const struct experiment *e)
     put_chosen(p, 2, &e->engine.kind);
     put_section(p, 2, SECTION_ENGINE, &e->engine);
     fprintf(p->out, "machines:\n");
-    put_section(p, 2, SECTION_MACHINES, &e->machines);
+    put_chosen(p, 2, &e->machines.kind);
     put_inline_choice(p, 2, "speed", &e->machines.speed);
     put_inline_choice(p, 2, "stragglers", &e->machines.stragglers);
     if (e->network.written)

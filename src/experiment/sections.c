@@ -67,15 +67,6 @@ static const struct field engine_rows[] = {
 };
 #undef AT
 
-#define AT(member) offsetof(struct machine_settings, member)
-static const struct field machine_rows[] = {
-    {"rate", FIELD_REAL, AT(rate), "1000", .min = 0, .max = INFINITY, .above_min = true,
-     .help = "samples a second that a machine of speed 1 handles, for the virtual clock"},
-    {"memory_gbps", FIELD_REAL, AT(memory_gbps), "0", .min = 0, .max = 1e12,
-     .help = "gigabytes a second that its memory moves in optimiser steps and mixes; 0: they take no time"},
-};
-#undef AT
-
 #define AT(member) offsetof(struct topology_settings, member)
 static const struct field topology_rows[] = {
     {"graph", FIELD_TEXT, AT(graph), .help = "who is whose neighbour, such as cycle:4"},
@@ -161,10 +152,6 @@ const struct section section_rows[N_SECTIONS] = {
     [SECTION_TRAIN] = {"train", "how long, and what is recorded", ROWS(train_rows)},
     [SECTION_ENGINE] = {"engine", "beside `kind` (auto if left out)", ROWS(engine_rows)},
     [SECTION_TOPOLOGY] = {"topology", "a graph, or a map", ROWS(topology_rows)},
-    [SECTION_MACHINES] = {"machines",
-                          "how fast the machines are taken to be; beside `speed` (1 if left out) and "
-                          "`stragglers` (none if left out)",
-                          ROWS(machine_rows)},
     [SECTION_NETWORK] =
         {"network",
          "what sending costs, nothing if left out; beside `sites` (lists of agents), `across` "

@@ -14,7 +14,6 @@ enum section_id {
     SECTION_TRAIN,    /* struct train_settings                 */
     SECTION_ENGINE,   /* struct engine_settings                */
     SECTION_TOPOLOGY, /* struct topology_settings; the graph is the first row */
-    SECTION_MACHINES, /* struct machine_settings               */
     SECTION_NETWORK,  /* struct network_settings               */
     SECTION_WIRE,     /* struct wire: what is not written stays as it is */
     SECTION_LINK,     /* struct link_written                   */

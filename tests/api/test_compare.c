@@ -219,6 +219,24 @@ static void the_rival_is_one_machine_with_everything(void **state)
     plan_release(&p);
 }
 
+static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **state)
+{
+    (void)state;
+    struct plan p;
+    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
+            (const char *[]){"strategy.kind=single,consensus,gossip"}, 1, &p);
+    struct experiment *one = experiment_of(&p, "single"), *e = experiment_of(&p, "consensus"),
+                      *other = experiment_of(&p, "gossip");
+    assert_true(e->machines.rate > 0 && e->machines.memory_gbps > 0);
+    assert_true(e->machines.rate == other->machines.rate);
+    assert_true(e->machines.memory_gbps == other->machines.memory_gbps);
+    assert_true(e->machines.rate != one->machines.rate); /* its batches are four times as large */
+    experiment_free(one);
+    experiment_free(e);
+    experiment_free(other);
+    plan_release(&p);
+}
+
 static void lists_make_every_combination(void **state)
 {
     (void)state;
@@ -296,6 +314,7 @@ int main(void)
         cmocka_unit_test(on_ranks_there_are_as_many_members_as_ranks),
         cmocka_unit_test(a_topology_that_is_written_stays),
         cmocka_unit_test(the_rival_is_one_machine_with_everything),
+        cmocka_unit_test(methods_that_ask_the_same_of_a_machine_are_measured_once),
         cmocka_unit_test(lists_make_every_combination),
         cmocka_unit_test(names_of_folders_are_plain_and_unlike),
         cmocka_unit_test(what_is_wrong_is_said_before_anything_runs),

@@ -46,6 +46,28 @@ static void updates_are_part_of_a_round(void **state)
     graph_free(g);
 }
 
+static void a_pace_has_lessons_steps_and_mixes_of_engines_side_by_side(void **state)
+{
+    (void)state;
+    struct graph *g = model_build("mlp:12", (struct shape){1, 6, 6}, 4);
+    struct sgd_settings sgd = {.lr = 0.1, .momentum = 0.9};
+    struct optim_settings optim = {.kind = {.kind = kind_find(&optim_kinds, "sgd"), .settings = &sgd}};
+    struct engine_setup setup = {.graph = g, .batch = 6, .threads = 1, .optim = &optim};
+    for (size_t n = 1; n <= 3; n++) {
+        struct engine_pace p;
+        fault f = engine_pace(&engine_ref, &setup, n, 0.02, &p);
+        if (f)
+            fail_msg("%s", fault_text(f));
+        assert_true(p.lesson_s > 0 && p.step_s > 0 && p.mix_s > 0);
+    }
+    struct engine_pace p;
+    setup.batch = 0;
+    fault f = engine_pace(&engine_ref, &setup, 2, 0.02, &p);
+    assert_non_null(f);
+    fault_drop(f);
+    graph_free(g);
+}
+
 static void the_bench_of_an_engine_that_cannot_open_is_its_fault(void **state)
 {
     (void)state;
@@ -63,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bench_tells_the_rate_of_its_rounds),
         cmocka_unit_test(updates_are_part_of_a_round),
+        cmocka_unit_test(a_pace_has_lessons_steps_and_mixes_of_engines_side_by_side),
         cmocka_unit_test(the_bench_of_an_engine_that_cannot_open_is_its_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

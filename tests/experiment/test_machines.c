@@ -27,6 +27,29 @@ static struct experiment *with(const char *agents, const char *machines)
     return e;
 }
 
+static void machines_that_are_measured_have_no_rate_until_they_are(void **state)
+{
+    (void)state;
+    struct experiment *e = with("2", "measured");
+    assert_int_equal(machines_to_measure(&e->machines)->side_by_side, 1);
+    assert_true(e->machines.rate == 0);
+    assert_null(machines_are(e, 70, 3));
+    assert_null(machines_to_measure(&e->machines));
+    assert_true(e->machines.rate == 70 && e->machines.memory_gbps == 3);
+    char *yaml;
+    assert_null(experiment_print(e, &yaml));
+    assert_non_null(strstr(yaml, "machines:\n  kind: given\n  rate: 70\n  memory_gbps: 3\n  speed:"));
+    free(yaml);
+    experiment_free(e);
+    e = with("2", "{measured: 4, speed: [1, 2]}");
+    assert_int_equal(machines_to_measure(&e->machines)->side_by_side, 4);
+    experiment_free(e);
+    e = with("2", "{rate: 5, memory_gbps: 0.5}");
+    assert_null(machines_to_measure(&e->machines));
+    assert_true(machine_memory_s(&e->machines, 2, 1e9) == 1);
+    experiment_free(e);
+}
+
 static void speeds_are_as_listed_or_one_for_all(void **state)
 {
     (void)state;
@@ -151,6 +174,7 @@ static void random_stragglers_are_late_as_often_as_they_should_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machines_that_are_measured_have_no_rate_until_they_are),
         cmocka_unit_test(speeds_are_as_listed_or_one_for_all),
         cmocka_unit_test(drawn_speeds_follow_from_the_seed_and_not_from_the_number_of_agents),
         cmocka_unit_test(uniform_speeds_fill_their_range_evenly),

@@ -269,6 +269,7 @@ static void defaults_are_written_out(void **state)
                               "  precision: fp32\n"
                               "  threads: 0\n"
                               "machines:\n"
+                              "  kind: given\n"
                               "  rate: 1000\n"
                               "  memory_gbps: 0\n"
                               "  speed: {kind: list, speeds: [1]}\n"
@@ -362,6 +363,8 @@ static void other_surroundings_go_round(void **state)
     goes_round(LEAST "topology: mesh:2x2\n");
     goes_round(LEAST "machines: {speed: {uniform: [0.5, 2]}, stragglers: {random: 0.1, factor: 5}}\n");
     goes_round(LEAST "machines: {speed: {lognormal: 0.3}, stragglers: none}\n");
+    goes_round(LEAST "machines: measured\n");
+    goes_round(LEAST "machines: {measured: 3, seconds: 0.5, speed: 2}\n");
     goes_round(LEAST "machines: {speed: 0.25}\nnetwork: {}\nevents: []\n");
     goes_round(LEAST "network: {links: []}\nevents: [random: {cut_every_s: 1}]\n");
     goes_round(LEAST "agents: 2\nnetwork: {latency_ms: 5, sites: [[1], [0]]}\n");

@@ -145,7 +145,7 @@ static void wrong_types_are_named(void **state)
     refuses(LEAST "name: [a]\n", "folder/e.yaml:5:7: name: a list was written where a text is expected");
     refuses(LEAST "agents: two\n", "folder/e.yaml:5:9: agents: 'two' is not a whole number");
     refuses(LEAST "machines: 5\n",
-            "folder/e.yaml:5:11: machines: '5' was written where a map of settings is expected");
+            "folder/e.yaml:5:11: machines: '5' is not among the machines: given, measured");
     refuses("data: {set: dots, batch: 1, mean: [1, [2]]}\n" REST,
             "folder/e.yaml:1:39: data.mean.1: a list was written where a number is expected");
     refuses("data: {set: dots, batch: 1, mean: [1, x]}\n" REST,

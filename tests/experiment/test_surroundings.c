@@ -118,7 +118,7 @@ static void machines_that_cannot_be_are_refused(void **state)
     refuses(FOUR "machines: {stragglers: {random: 0.5, factor: 0.5}}\n",
             "folder/e.yaml:6:46: machines.stragglers.factor: 0.5 is below the least allowed, 1");
     refuses(FOUR "machines: {sped: 1}\n",
-            "folder/e.yaml:6:12: machines.sped: unknown key 'sped' in machines; did you mean 'speed'?");
+            "folder/e.yaml:6:12: machines.sped: unknown key 'sped' in machines of kind given; did you mean 'speed'?");
 }
 
 static void assert_wire(struct wire w, double latency_s, double bytes_per_s)

@@ -188,6 +188,7 @@ static const struct registry toy_registry = {{
     [KIND_STRATEGY] = KINDS_OF(toy_strategies),
     [KIND_ENGINE] = KINDS_OF(toy_engines),
     [KIND_WORLD] = KINDS_OF(toy_worlds),
+    [KIND_MACHINE] = KINDS_OF(machine_rows),
     [KIND_SPEED] = KINDS_OF(speed_rows),
     [KIND_STRAGGLER] = KINDS_OF(straggler_rows),
 }};

@@ -337,6 +337,20 @@ static void where_memory_is_not_described_steps_and_mixes_are_free(void **state)
     cast_close(&g);
 }
 
+static void machines_are_measured_for_a_virtual_clock_only(void **state)
+{
+    (void)state;
+    struct cast g;
+    cast_open(&g, TINY("single") "machines: {kind: measured, seconds: 0.01}\n", 3);
+    const struct machine_settings *m = &g.run->experiment->machines;
+    double lesson_s = 1 / m->rate, step_s = 3 * 136 / (m->memory_gbps * 1e9);
+    cast_play(&g);
+    assert_true(fabs(local_now_s(g.world) - 3 * (lesson_s + step_s)) < 1e-12);
+    cast_close(&g);
+    must_fail(cast_try(&g, TINY("single") "world: mpi\nmachines: measured\n", 3, 1),
+              "machines.kind: 'measured' is for the virtual clock of the local world");
+}
+
 static void who_crashes_in_a_step_is_down_at_once(void **state)
 {
     (void)state;
@@ -405,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_mix_takes_the_time_of_the_rows_it_reads_and_writes),
         cmocka_unit_test(a_fast_machine_has_a_fast_memory_and_helpers_have_speed_1),
         cmocka_unit_test(where_memory_is_not_described_steps_and_mixes_are_free),
+        cmocka_unit_test(machines_are_measured_for_a_virtual_clock_only),
         cmocka_unit_test(who_crashes_in_a_step_is_down_at_once),
         cmocka_unit_test(adpsgd_hardly_feels_one_slow_machine_and_consensus_does),
     };

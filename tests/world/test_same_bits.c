@@ -349,6 +349,44 @@ static void a_run_that_goes_on_for_longer_meets_the_same_fate(void **state)
     }
 }
 
+/* What was measured is in the run's experiment: by that, and not by a second measurement, it goes on. */
+static void a_measured_run_goes_on_by_what_it_measured(void **state)
+{
+    struct seen s = {.stop_after = 3};
+    char *text =
+        text_of("name: measured\ndata: {set: {kind: blobs, samples: 240, test_samples: 20}, batch: 4}\n"
+                "model: mlp:5\noptim: {kind: adam, lr: 0.05}\nengine: {kind: ref, threads: 1}\n"
+                "strategy: adpsgd\nagents: 6\ntopology: complete:6\n"
+                "machines: {measured: 2, seconds: 0.02, speed: {kind: lognormal, sigma: 0.7}}\n"
+                "train: {epochs: 3, evaluate_every: 5 rounds}\n");
+    start(folder_of(state), text, &s);
+    veche_fault *f = veche_go(s.run);
+    assert_true(veche_fault_is_stop(f));
+    veche_fault_free(f);
+    char *path = strdup(veche_run_folder(s.run)), *file = text_of("%s/experiment.yaml", path);
+    veche_close(s.run);
+    s.stop_after = 0;
+    must(veche_resume(path, &(veche_options){.watch = watch, .ctx = &s}, &s.run));
+    must(veche_go(s.run));
+    struct outcome o = outcome_of(s.run, &s);
+    veche_close(s.run);
+    veche_experiment *e;
+    char *resolved;
+    must(veche_load(file, &e));
+    must(veche_print(e, &resolved));
+    assert_non_null(strstr(resolved, "kind: given\n  rate: "));
+    assert_null(strstr(resolved, "side_by_side"));
+    struct outcome calm = undisturbed(folder_of(state), resolved);
+    assert_string_equal(calm.hash, o.hash);
+    veche_experiment_free(e);
+    outcome_release(&calm);
+    outcome_release(&o);
+    free(resolved);
+    free(file);
+    free(path);
+    free(text);
+}
+
 static int make_folder(void **state)
 {
     bool in_memory =
@@ -381,7 +419,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_seed_gives_other_bits, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_stopped_run_goes_on_as_if_it_had_not_been, make_folder,
                                         remove_folder),
+<<<<<<< HEAD
         cmocka_unit_test_setup_teardown(a_run_that_goes_on_for_longer_meets_the_same_fate, make_folder,
+=======
+        cmocka_unit_test_setup_teardown(a_measured_run_goes_on_by_what_it_measured, make_folder,
+>>>>>>> 49d3bbd (machines: measured: this machine is measured when a run begins)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_run_that_was_killed_goes_back_to_its_last_checkpoint, make_folder,
                                         remove_folder),

@@ -1,0 +1,90 @@
+/* measure.c - see measure.h.
+ *
+ *   rate         = batch / seconds of a lesson
+ *   memory_gbps  = bytes that a step and a mix of two rows move / seconds that they take
+ *
+ * As many lessons as agents share the machine go on side by side, each on its part of the cores, as ranks of
+ * the world `mpi` would have them: two lessons on two cores are slower than one alone, since they share
+ * caches, memory and clock.
+ */
+#include "api/measure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "data/data.h"
+#include "engine/bench.h"
+#include "experiment/machines.h"
+#include "graph/graph.h"
+
+#define SHORTEST_S 1e-9 /* of an engine that does nothing */
+
+static int threads_of_one(const struct experiment *e, int64_t side_by_side)
+{
+    int share = cores_available() / (int)side_by_side;
+    return e->engine.threads ? (int)e->engine.threads : share > 1 ? share : 1;
+}
+
+static fault measure(const struct experiment *e, const struct graph *g, const struct measured_settings *m,
+                     struct measured *out)
+{
+    const struct engine_ops *ops;
+    struct engine_pace pace;
+    struct engine_setup setup = {.graph = g,
+                                 .batch = (size_t)e->data.batch,
+                                 .precision = (enum precision)e->engine.precision,
+                                 .threads = threads_of_one(e, m->side_by_side),
+                                 .optim = &e->optim};
+    TRY(engine_choose(e->engine.kind.kind, &ops));
+    TRY(engine_pace(ops, &setup, (size_t)m->side_by_side, m->seconds, &pace));
+    double rows = (double)(optim_rows_moved(&e->optim) + 3), floats = (double)g->size;
+    out->rate = (double)e->data.batch / fmax(pace.lesson_s, SHORTEST_S);
+    out->memory_gbps = rows * floats * sizeof(float) / fmax(pace.step_s + pace.mix_s, SHORTEST_S) / 1e9;
+    return OK;
+}
+
+/* What the numbers depend on. */
+static void describe(const struct experiment *e, const struct graph *g, const struct measured_settings *m,
+                     char *text, size_t n)
+{
+    snprintf(text, n,
+             "%.200s, %zu parameters, %.0f flops, batch %lld, %s moving %zu rows, %s, %d, threads %d, %lld "
+             "side by side",
+             g->name, g->size, g->flops_learn, (long long)e->data.batch, e->optim.kind.kind->name,
+             optim_rows_moved(&e->optim), e->engine.kind.kind->name, e->engine.precision,
+             threads_of_one(e, m->side_by_side), (long long)m->side_by_side);
+}
+
+static fault measure_graph(const struct experiment *e, const struct graph *g,
+                           const struct measured_settings *m, struct measured *last)
+{
+    struct measured now = {.known = true};
+    describe(e, g, m, now.of, sizeof now.of);
+    if (last->known && strcmp(last->of, now.of) == 0)
+        return OK;
+    TRY(measure(e, g, m, &now));
+    *last = now;
+    return OK;
+}
+
+fault measure_machines(struct experiment *e, struct measured *last, char *text, size_t n)
+{
+    const struct measured_settings *m = machines_to_measure(&e->machines);
+    struct sample_shape s;
+    struct graph *g;
+    *text = 0;
+    if (!m)
+        return OK;
+    TRY(dataset_shape(&e->data, &s));
+    TRY(graph_build(&e->model, (struct shape){s.c, s.h, s.w}, s.classes, &g));
+    fault f = measure_graph(e, g, m, last);
+    graph_free(g);
+    TRY(f);
+    snprintf(
+        text, n,
+        "this machine was measured: %.4g samples a second, memory %.3g GB/s, with %lld lesson%s side by side",
+        last->rate, last->memory_gbps, (long long)m->side_by_side, m->side_by_side == 1 ? "" : "s");
+    return machines_are(e, last->rate, last->memory_gbps);
+}
