@@ -5,6 +5,7 @@
 # make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (twelve minutes on two cores)
 # make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
 # make nightly        jobs under mpirun, killed and stopped at random moments and resumed
+# make test-portable  everything for aarch64, tested under qemu's emulation (ten minutes)
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
 
 BUILD      ?= build
@@ -18,7 +19,7 @@ configure = cmake -G Ninja -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; e
             sed -n 's/^-- \(the engine .* is left out: nvcc .*\)/note: \1/p' $(1).log; rm -f $(1).log
 compile   = cmake --build $(1) -j $(JOBS)
 
-.PHONY: run test test-gpu test-cluster nightly build bench sanitize thread-sanitize fuzz format clean
+.PHONY: run test test-gpu test-cluster test-portable nightly build bench sanitize thread-sanitize fuzz format clean
 
 run: build
 	@$(BUILD)/veche data get fashion-mnist
@@ -50,6 +51,10 @@ test-cluster:
 	@$(call compile,$(BUILD))
 	@tests/summary.py tests/cluster/run.sh $(BUILD)
 
+test-portable:
+	@scripts/setup.sh portable || true
+	@JOBS=$(JOBS) tests/portable/aarch64.sh $(BUILD)-aarch64
+
 nightly:
 	@scripts/setup.sh test
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
@@ -80,6 +85,6 @@ format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-aarch64
 
 comma := ,

@@ -4,21 +4,24 @@
 #   scripts/setup.sh build        what compiling needs
 #   scripts/setup.sh test         that, and what the test suite needs
 #   scripts/setup.sh cluster      that, and a Slurm to try clusters with on one machine
+#   scripts/setup.sh portable     what tests need, and a compiler for aarch64
 #   scripts/setup.sh bench        what tests need, and PyTorch at its best, to compare with
 set -euo pipefail
 
 build=(cmake ninja-build gcc libc6-dev pkg-config libdnnl-dev ocl-icd-opencl-dev libyaml-dev libjansson-dev libpng-dev libarchive-dev libssl-dev liblapacke-dev libopenmpi-dev openmpi-bin)
 test=("${build[@]}" libcmocka-dev g++ clang libclang-rt-dev python3 libmpich-dev mpich qemu-user)
 cluster=("${test[@]}" slurm-wlm munge)
+portable=("${test[@]}" gcc-aarch64-linux-gnu)
 bench=("${test[@]}" python3-torch libopenblas0-openmp)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;
 test) wanted=("${test[@]}") ;;
 cluster) wanted=("${cluster[@]}") ;;
+portable) wanted=("${portable[@]}") ;;
 bench) wanted=("${bench[@]}") ;;
 *)
-    echo "usage: scripts/setup.sh build | test | cluster | bench" >&2
+    echo "usage: scripts/setup.sh build | test | cluster | portable | bench" >&2
     exit 2
     ;;
 esac

@@ -41,7 +41,7 @@ foreach(source ${TESTS})
 endforeach()
 
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/*/*.sh)
-list(FILTER SCRIPTS EXCLUDE REGEX "tests/(support|cluster|gpu)/") # those of a cluster take minutes: make test-cluster, make nightly; gpu.cmake has its own
+list(FILTER SCRIPTS EXCLUDE REGEX "tests/((support|cluster|gpu)/|portable/aarch64)") # those of a cluster and of aarch64 take minutes: make test-cluster, make nightly, make test-portable; gpu.cmake has its own
 if(NOT WITH_MPI)
   list(FILTER SCRIPTS EXCLUDE REGEX "tests/mpi/")
 endif()

@@ -105,7 +105,7 @@ static void a_chain_of_convolutions_agrees(void **state)
     struct shape input = {3, 32, 32};
     struct graph *g = net_build(&n, input, 6);
     struct dataset *d = random_dataset(4, input, 6, 50, 90);
-    struct question q = {.g = g, .data = d, .batch = 5, .n_replicas = 2, .seed = 4, .exam = 7};
+    struct question q = {.g = g, .data = d, .batch = 5, .n_replicas = 2, .seed = 4, .exam = 7, .examined = 1};
     check_in_both(&engine_cuda, q, "a chain", BENDS);
     random_dataset_free(d);
     graph_free(g);

@@ -16,6 +16,7 @@ static void check_as(const struct trial *t, enum nature nature)
                          .n_replicas = t->i / 3 % 2 ? 3 : 1,
                          .seed = t->seed,
                          .exam = 24,
+                         .examined = t->i % 8 ? 1 : 0,
                          .threads = 2,
                          .exact = t->exact};
     check_in_both(&engine_dnnl, q, t->what, nature);

@@ -5,7 +5,7 @@ source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$work"
 cat >exp.yaml <<'Y'
 name: exp
-data:  { set: { kind: images, channels: 3, size: 8, samples: 96, test_samples: 20 }, batch: 8 }
+data:  { set: { kind: images, channels: 3, size: 8, samples: 48, test_samples: 20 }, batch: 8 }
 model:
   - conv:      { out: 4, kernel: 3, pad: 1 }
   - batchnorm: {}

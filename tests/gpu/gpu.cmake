@@ -16,7 +16,7 @@ add_library(pretended_gpu SHARED ${GPU_SOURCES})
 set_source_files_properties(tests/gpu/kernels.cpp PROPERTIES OBJECT_DEPENDS "${GPU_KERNELS}")
 target_include_directories(pretended_gpu BEFORE PRIVATE ${GPU_INCLUDE} tests/gpu src)
 target_compile_definitions(pretended_gpu PRIVATE __CUDACC__)
-target_compile_options(pretended_gpu PRIVATE -O3 -w)
+target_compile_options(pretended_gpu PRIVATE -O3 -w -march=native) # it stays on this machine
 set_target_properties(pretended_gpu PROPERTIES CXX_STANDARD 17 CXX_VISIBILITY_PRESET default OUTPUT_NAME cuda SOVERSION 1
                                                LIBRARY_OUTPUT_DIRECTORY ${GPU_FOLDER})
 

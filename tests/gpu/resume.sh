@@ -16,7 +16,7 @@ engine: cuda
 agents: 3
 topology: cycle:3
 strategy: consensus
-train: { epochs: 16, seed: 3, evaluate_every: 8 epochs, checkpoint_every: 1 epoch }
+train: { epochs: 8, seed: 3, evaluate_every: 4 epochs, checkpoint_every: 1 epoch }
 Y
 run() { exec "$veche" run exp.yaml --json -d "$1" "engine.precision=$2"; }
 

@@ -4,7 +4,6 @@
  * go wrong. Copies to shared memory happen as soon as they can, or backward as late. */
 #include "threads.h"
 
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +12,7 @@
 
 #include "language.h"
 
-enum { MOST_THREADS = 1024, STACK = 64 << 10, SHARED = 256 << 10, BEYOND = 1 << 10, UNTOUCHED = 0xa5 };
+enum { MOST_THREADS = 1024, STACK = 64 << 10, APART = 320, PAGE = 4096, SHARED = 256 << 10, BEYOND = 1 << 10, UNTOUCHED = 0xa5 };
 
 alignas(256) char gpu_shared_memory[SHARED];
 gpu_index threadIdx, blockIdx, blockDim, gridDim;
@@ -30,7 +29,7 @@ struct copy {
 
 struct fiber {
     ucontext_t beginning;
-    jmp_buf at;
+    void *at[5]; /* where it goes on: __builtin_setjmp, which asks the C library nothing */
     char *stack; /* owned, to the end */
     bool begun;
     state now;
@@ -45,19 +44,19 @@ struct warp {
 
 fiber fibers[MOST_THREADS];
 warp warps[MOST_THREADS / GPU_LANES];
-jmp_buf outside;
+void *outside[5];
 int current, n_threads, n_live, n_arrived, n_idle;
 bool backward;
 unsigned generation;
 const std::function<void()> *work;
 
-void enter(int i)
+[[gnu::noinline]] void enter(int i)
 {
     fiber &f = fibers[i];
     current = i;
     threadIdx = {(unsigned)i, 0, 0};
     if (f.begun)
-        _longjmp(f.at, 1);
+        __builtin_longjmp(f.at, 1);
     f.begun = true;
     setcontext(&f.beginning);
 }
@@ -82,13 +81,18 @@ int next_thread()
     return -1;
 }
 
+[[gnu::noinline]] void leave()
+{
+    __builtin_longjmp(outside, 1);
+}
+
 /* Comes back when it is this thread's turn again. */
 void give_way()
 {
     int next = next_thread();
-    if (next != current && _setjmp(fibers[current].at) == 0) {
+    if (next != current && __builtin_setjmp(fibers[current].at) == 0) {
         if (next < 0)
-            _longjmp(outside, 1);
+            leave();
         enter(next);
     }
 }
@@ -131,11 +135,13 @@ void live()
     }
 }
 
+/* Stacks begin at different places of a page: all at the same one would fall into the same few sets of the cache. */
 void make_fiber(fiber &f)
 {
-    f.stack = (char *)std::malloc(STACK);
+    int i = (int)(&f - fibers);
+    f.stack = (char *)std::malloc(STACK + PAGE);
     getcontext(&f.beginning);
-    f.beginning.uc_stack.ss_sp = f.stack;
+    f.beginning.uc_stack.ss_sp = f.stack + i * APART % PAGE;
     f.beginning.uc_stack.ss_size = STACK;
     f.beginning.uc_link = nullptr;
     makecontext(&f.beginning, live, 0);
@@ -214,7 +220,7 @@ void run_block(int threads, size_t shared, const std::function<void()> &of_threa
             make_fiber(fibers[i]);
         fibers[i].now = RUNS;
     }
-    if (_setjmp(outside) == 0)
+    if (__builtin_setjmp(outside) == 0)
         enter(backward ? threads - 1 : 0);
     check_beyond(gpu_shared_memory + shared);
 }

@@ -6,10 +6,10 @@ start=$(cd "$(dirname "$0")" && pwd)/../support/mpi.sh
 kind=$(head -n 1 "$build/mpi.list" | cut -d ' ' -f 1)
 cd "$work"
 
-model=resnet20
+model=resnet20 size=16
 why=$(why_no_gpu)
 if [[ -n $why && -x $build/tests/gpu/veche ]]; then
-    veche=$build/tests/gpu/veche model='[ { conv: { out: 8, kernel: 3, pad: 1 } }, { batchnorm: {} }, { relu: {} }, { linear: { out: 10 } } ]' why=
+    veche=$build/tests/gpu/veche model='[ { conv: { out: 8, kernel: 3, pad: 1 } }, { batchnorm: {} }, { relu: {} }, { linear: { out: 10 } } ]' size=8 why=
     export LD_LIBRARY_PATH=$build/tests/gpu
 fi
 skip_because "$why"
@@ -17,7 +17,7 @@ skip_because "$why"
 
 cat >exp.yaml <<Y
 name: exp
-data:  { set: { kind: images, channels: 3, size: 16, samples: 128, test_samples: 20 }, batch: 8 }
+data:  { set: { kind: images, channels: 3, size: $size, samples: 128, test_samples: 20 }, batch: 8 }
 model: $model
 optim: { kind: sgd, lr: 0.01, momentum: 0.9 }
 engine: cuda

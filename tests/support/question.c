@@ -153,14 +153,15 @@ void question_learn(const struct question *q, struct engine *e, uint64_t round, 
 static void examine(const struct question *q, struct engine *e, struct answer *a)
 {
     struct exam *exams = zeros(q->n_replicas, sizeof *exams);
-    for (size_t i = 0; i < q->n_replicas; i++) {
+    size_t n_exams = q->examined ? q->examined : q->n_replicas;
+    for (size_t i = 0; i < n_exams; i++) {
         size_t n = (q->exam + 35 * i) % 86;
         bool on_train = i % 3 == 1;
         exams[i] =
             (struct exam){.replica = i, .on_train = on_train, .first = i % 5, .n = on_train ? n % 45 : n};
     }
-    must(e->ops->examine(e, exams, q->n_replicas));
-    for (size_t i = 0; i < q->n_replicas; i++) {
+    must(e->ops->examine(e, exams, n_exams));
+    for (size_t i = 0; i < n_exams; i++) {
         a->exam_loss[i] = exams[i].loss;
         a->exam_hits[i] = exams[i].hits;
     }

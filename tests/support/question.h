@@ -19,7 +19,8 @@ struct question {
     size_t batch, n_replicas;
     enum precision precision; /* `ref` and its rounding twin compute in fp32 in any case */
     uint64_t seed;
-    size_t exam; /* samples in the exam of the first replica; the others' are of all lengths */
+    size_t exam;     /* samples in the exam of the first replica; the others' are of all lengths */
+    size_t examined; /* replicas that take one, the first so many; 0: all. An engine may run 64 samples for any exam */
     int threads;
     bool exact; /* the first layer's weights are -1, 0 and 1 */
     bool calm;  /* no number comes near a relu's kink, where bf16 would fall on the other side */
