@@ -107,7 +107,7 @@ faults 'all methods fail' 'all 2 methods failed' "$veche" compare exp.yaml --ove
 
 # ---- interrupted ----
 
-long=(exp.yaml --over strategy.kind=gossip,consensus,adpsgd --json train.epochs=1000 train.evaluate_every='100 epochs' train.checkpoint_every='60 rounds')
+long=(exp.yaml --over strategy.kind=gossip,consensus,adpsgd --json train.epochs=400 train.evaluate_every='40 epochs' train.checkpoint_every='60 rounds')
 succeeds 'a longer one, left alone' "$veche" compare "${long[@]}" --out calm
 hashes() { python3 -c 'import json,sys; print([m["params_sha256"] for m in json.load(sys.stdin)["methods"]])'; }
 calm=$(hashes <<<"$out")

@@ -2,8 +2,8 @@
 # a C++ compiler. Fibers and sanitizers do not go together.
 include(CheckLanguage)
 check_language(CXX)
-if(VECHE_SANITIZE OR NOT CMAKE_CXX_COMPILER)
-  left_out(gpu "a pretended GPU needs a C++ compiler and no sanitizer")
+if(VECHE_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT CMAKE_CXX_COMPILER)
+  left_out(gpu "a pretended GPU needs a C++ compiler for this machine, and no sanitizer")
   return()
 endif()
 enable_language(CXX)

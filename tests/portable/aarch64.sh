@@ -57,4 +57,4 @@ cmake --build "$folder/build" -j "${JOBS:-$(nproc)}" >"$folder/build.log" 2>&1 |
 cd "$here"
 exec tests/summary.py ctest --test-dir "$folder/build" --output-on-failure -j "${JOBS:-$(nproc)}" \
     -R "${TESTS:-^(base|experiment|data|graph|optim|engine|topology|collective|strategy|world|record|api)\.}" \
-    -E '\.(rooms|cli|command|adding|bench|library|report_runs|child|sums|golden|disk)$'
+    -E '\.(rooms|cli|command|adding|bench|library|report_runs|child|sums|golden|ready|disk)$'
