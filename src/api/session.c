@@ -35,6 +35,12 @@ fault session_check(const struct experiment *e)
         return fail_at(e->machines.kind.place,
                        "machines.kind: 'measured' is for the virtual clock of the local world; in the world 'mpi' machines "
                        "take the time that they take");
+    if (e->events.has_random && e->events.random.cut_every_s > 0 && !e->topology.graph)
+        return fail_at(e->events.random.place, "events.random.cut_every_s: the links that chance cuts are "
+                                               "those of the topology, and none is written");
+    if (strcmp(e->engine.kind.kind->name, "null") == 0 && (e->engine.threads > 1 || e->engine.precision))
+        return fail_at(e->engine.kind.place,
+                       "engine: 'null' computes nothing, with any precision and threads");
     TRY(split_check(&e->data, (size_t)e->agents));
     return optim_check(&e->optim, e->agents);
 }
@@ -72,6 +78,19 @@ static bool is_alone(const struct veche_run *r)
     return r->seat.n_ranks == 0;
 }
 
+/* On ranks a GPU's gradient comes to the host in one piece. */
+static fault check_early_gradients(const struct experiment *e, const struct engine *engine)
+{
+    const struct strategy_row *row = strategy_row(e);
+    const char *setting = row->asks_for_early_gradients ? row->asks_for_early_gradients(e) : NULL;
+    if (!setting || !engine->ops->gradients_late)
+        return OK;
+    return fail_at(e->strategy.place,
+                   "strategy.%s: the engine %s has a gradient on a rank's host when all of it is made, and "
+                   "nothing could be sent before",
+                   setting, engine->ops->name);
+}
+
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
@@ -93,6 +112,7 @@ static fault open_engine(struct veche_run *r)
         .optim = &e->optim,
     };
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
+    TRY(check_early_gradients(e, r->engine));
     engine_describe(r->engine, r->engine_line, sizeof r->engine_line);
     return OK;
 }

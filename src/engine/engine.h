@@ -110,7 +110,8 @@ struct engine { /* the part all engines share; each embeds it first */
 };
 
 struct engine_ops {
-    const char *name; /* as written after `engine:` */
+    const char *name;    /* as written after `engine:` */
+    bool gradients_late; /* no float of a gradient is told of before its lesson is over */
 
     /* May take seconds (kernels are chosen and compiled). FAULT_ENGINE where the graph, precision or machine is
      * beyond this engine. */

@@ -92,6 +92,7 @@ fault mirror_open(const struct engine_ops *device, const struct engine_setup *se
     if (!m)
         return OUT_OF_MEMORY;
     m->ops = (struct engine_ops){.name = device->name,
+                                 .gradients_late = true,
                                  .close = mirror_close,
                                  .learn = mirror_learn,
                                  .examine = mirror_examine,

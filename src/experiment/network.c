@@ -149,6 +149,8 @@ fault decode_network(const struct decoder *d, int64_t agents, int64_t members, s
     const struct node *sites = node_find(node, "sites"), *links = node_find(node, "links");
     if (sites)
         TRY(decode_sites(d, sites, agents, members, out));
+    if (sites && !node_find(node, "across"))
+        return fail_key(sites, "sites are told apart by the wire between them, but no across is written");
     TRY(decode_across(d, node_find(node, "across"), out));
     return links ? decode_links(d, links, members, out) : OK;
 }

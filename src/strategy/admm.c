@@ -157,7 +157,7 @@ static size_t whom_to_await(const struct agent *a, const struct admm *s)
 {
     const struct desk *d = a->stage->shared;
     size_t n = a->stage->n_agents, waiting = 0, others = 0, first = n;
-    size_t barrier = s->mode == SYNC || (size_t)s->barrier > n ? n : (size_t)s->barrier;
+    size_t barrier = s->mode == SYNC ? n : (size_t)s->barrier;
     for (size_t i = n; i-- > 0;) {
         const struct visitor *v = &d->visitors[i];
         waiting += v->waits;
@@ -261,6 +261,24 @@ static bool is_asynchronous(const struct experiment *e)
     return ((const struct admm *)e->strategy.settings)->mode == ASYNC;
 }
 
+#define USUAL_BARRIER 1
+#define USUAL_DELAY   10
+#define AS_TEXT(x)    #x
+#define TEXT_OF(x)    AS_TEXT(x)
+
+static fault admm_check(const struct experiment *e, size_t n_agents)
+{
+    const struct admm *s = e->strategy.settings;
+    struct place at = e->strategy.place;
+    if (s->mode == SYNC && (s->barrier != USUAL_BARRIER || s->delay != USUAL_DELAY))
+        return fail_at(at, "strategy.%s: in 'mode: sync' everyone is waited for",
+                       s->barrier != USUAL_BARRIER ? "barrier" : "delay");
+    if ((size_t)s->barrier > n_agents)
+        return fail_at(at, "strategy.barrier: %lld cannot call where there are %zu agents",
+                       (long long)s->barrier, n_agents);
+    return OK;
+}
+
 static const char *const modes[] = {"sync", "async", NULL};
 
 #define AT(member) offsetof(struct admm, member)
@@ -289,14 +307,14 @@ static const struct field fields[] = {
     {.name = "barrier",
      .kind = FIELD_INT,
      .offset = AT(barrier),
-     .fallback = "1",
+     .fallback = TEXT_OF(USUAL_BARRIER),
      .min = 1,
      .max = 1e5,
      .help = "async: so many must have called before there is a new z"},
     {.name = "delay",
      .kind = FIELD_INT,
      .offset = AT(delay),
-     .fallback = "10",
+     .fallback = TEXT_OF(USUAL_DELAY),
      .min = 1,
      .max = 1e9,
      .help = "async: after so many values of z without a word from somebody it is waited for"},
@@ -313,6 +331,7 @@ static const struct strategy_row row = {.run = admm_run,
                                         .n_keep = 2,
                                         .rejoin = admm_rejoin,
                                         .is_asynchronous = is_asynchronous,
+                                        .check = admm_check,
                                         .open = admm_open,
                                         .close = admm_close};
 

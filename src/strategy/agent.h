@@ -124,6 +124,8 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool asynchronous;
     bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
     bool (*skips_rounds)(const struct experiment *e); /* who is late goes on in a later round; NULL: nobody does */
+    /* The setting by which gradients are sent while the backward pass goes on, or NULL; may be NULL: there is none. */
+    const char *(*asks_for_early_gradients)(const struct experiment *e);
     bool needs_topology; /* with more than one agent */
     bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */

@@ -96,7 +96,17 @@ static fault allreduce_check(const struct experiment *e, size_t n_agents)
         return fail_at(
             e->strategy.place,
             "strategy.algorithm: 'native' sums over all agents; it cannot be with strategy.backups");
+    if (s->backups && s->bucket_kb > 0)
+        return fail_at(
+            e->strategy.place,
+            "strategy.bucket_kb: who counts in a round is known when its gradient is whole; it cannot be "
+            "with strategy.backups");
     return strategy_check_native(e, "algorithm", s->algorithm == NATIVE);
+}
+
+static const char *asks_for_early_gradients(const struct experiment *e)
+{
+    return ((const struct allreduce *)e->strategy.settings)->bucket_kb > 0 ? "bucket_kb" : NULL;
 }
 
 static fault allreduce_rejoin(struct agent *a)
@@ -139,6 +149,7 @@ static const struct field fields[] = {
 static const struct strategy_row row = {.run = allreduce_run,
                                         .forms_group = true,
                                         .skips_rounds = skips_rounds,
+                                        .asks_for_early_gradients = asks_for_early_gradients,
                                         .rejoin = allreduce_rejoin,
                                         .open = backups_open,
                                         .close = backups_close,

@@ -191,6 +191,10 @@ static fault average_check(const struct experiment *e, size_t n_agents)
     if (s->nesterov && s->momentum == 0)
         return fail_at(e->strategy.place,
                        "strategy.nesterov: block momentum looks ahead where strategy.momentum is above 0");
+    if (s->momentum != 0 && s->tau == 0)
+        return fail_at(
+            e->strategy.place,
+            "strategy.momentum: with 'tau: end' there is one block, and nothing that it could carry on");
     return strategy_check_native(e, "algorithm", s->algorithm == NATIVE);
 }
 

@@ -367,7 +367,7 @@ static void other_surroundings_go_round(void **state)
     goes_round(LEAST "machines: {measured: 3, seconds: 0.5, speed: 2}\n");
     goes_round(LEAST "machines: {speed: 0.25}\nnetwork: {}\nevents: []\n");
     goes_round(LEAST "network: {links: []}\nevents: [random: {cut_every_s: 1}]\n");
-    goes_round(LEAST "agents: 2\nnetwork: {latency_ms: 5, sites: [[1], [0]]}\n");
+    goes_round(LEAST "agents: 2\nnetwork: {latency_ms: 5, sites: [[1], [0]], across: {latency_ms: 9}}\n");
 }
 
 static void a_tail_goes_round_whatever_it_holds(void **state)

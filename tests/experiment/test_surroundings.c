@@ -168,10 +168,6 @@ static void without_sites_one_wire_is_everywhere(void **state)
     e = reads(FOUR, NULL);
     assert_wire(network_wire(&e->network, 2, 1), 0, 0);
     experiment_free(e);
-    e = reads(FOUR "network: {latency_ms: 1, sites: [[0, 1], [2, 3]]}\n",
-              NULL); /* sites that differ in nothing */
-    assert_wire(network_wire(&e->network, 0, 3), 0.001, 0);
-    experiment_free(e);
 }
 
 static void a_network_that_cannot_be_is_refused(void **state)

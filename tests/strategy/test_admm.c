@@ -458,7 +458,7 @@ static const char *const troubled[] = {
     "{kind: admm, mode: sync, steps: 3}",
     "{kind: admm, mode: async, steps: 1, barrier: 2, delay: 2}",
     "{kind: admm, mode: async, steps: 2, barrier: 1, delay: 4}",
-    "{kind: admm, mode: async, steps: 3, barrier: 5}",
+    "{kind: admm, mode: async, steps: 3, barrier: 2}",
 };
 
 static void worlds_of_trouble_come_to_an_orderly_end(void **state)

@@ -419,11 +419,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_seed_gives_other_bits, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_stopped_run_goes_on_as_if_it_had_not_been, make_folder,
                                         remove_folder),
-<<<<<<< HEAD
         cmocka_unit_test_setup_teardown(a_run_that_goes_on_for_longer_meets_the_same_fate, make_folder,
-=======
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_measured_run_goes_on_by_what_it_measured, make_folder,
->>>>>>> 49d3bbd (machines: measured: this machine is measured when a run begins)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_run_that_was_killed_goes_back_to_its_last_checkpoint, make_folder,
                                         remove_folder),
