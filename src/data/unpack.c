@@ -3,8 +3,8 @@
  *   archive: every regular file by its last name; the data.tar of a .deb is entered as an archive of its own
  *   mosaics: two passes, first the labels, then each PNG becomes a file of records
  *
- * Only names from the table of known sets are ever written, so an archive cannot put anything elsewhere; and nothing is
- * unpacked that is longer than the table says, so a few packed bytes cannot fill the memory.
+ * Only names from the table of known sets are ever written, so an archive cannot put anything elsewhere; and
+ * nothing is unpacked that is longer than the table says, so a few packed bytes cannot fill the memory.
  */
 #include "data/unpack.h"
 
@@ -23,7 +23,8 @@ enum { BLOCK = 1 << 18 };
 
 /* What to do with an archive's files. */
 struct visitor {
-    size_t (*room)(void *ctx, const char *name); /* the most bytes that the file may have, packed or not; 0: it is not wanted */
+    /* The most bytes that the file may have, packed or not; 0: it is not wanted. */
+    size_t (*room)(void *ctx, const char *name);
     fault (*take)(void *ctx, const char *name, const struct source *file);
     void *ctx;
     const struct progress *progress;
@@ -67,7 +68,8 @@ static fault go_on(struct reading *r)
     const struct visitor *v = r->v;
     uint64_t filtered = (uint64_t)archive_filter_bytes(r->archive, 0);
     if ((filtered > r->unpacked ? filtered : r->unpacked) > v->most)
-        return FAIL(FAULT_DATA, "%s: unpacks to more than %zu bytes, more than such an archive can have", r->from, v->most);
+        return FAIL(FAULT_DATA, "%s: unpacks to more than %zu bytes, more than such an archive can have",
+                    r->from, v->most);
     uint64_t taken = v->total ? (uint64_t)archive_filter_bytes(r->archive, -1) : 0;
     return progress_tell(v->progress, "unpacking", taken < v->total ? taken : v->total, v->total);
 }
@@ -98,11 +100,13 @@ static fault fill(struct reading *r, uint8_t *bytes, size_t size)
     return OK;
 }
 
-static fault read_entry(struct reading *r, struct archive_entry *entry, const char *name, size_t most, struct source *out)
+static fault read_entry(struct reading *r, struct archive_entry *entry, const char *name, size_t most,
+                        struct source *out)
 {
     int64_t size = archive_entry_size(entry);
     if (!archive_entry_size_is_set(entry) || size < 0 || (uint64_t)size > most)
-        return FAIL(FAULT_DATA, "%s: %s has %lld bytes, more than such a file can have", r->from, name, (long long)size);
+        return FAIL(FAULT_DATA, "%s: %s has %lld bytes, more than such a file can have", r->from, name,
+                    (long long)size);
     uint8_t *bytes = malloc(size ? (size_t)size : 1);
     char *full = malloc(strlen(r->from) + strlen(name) + 3);
     fault f = bytes && full ? fill(r, bytes, (size_t)size) : OUT_OF_MEMORY;
@@ -174,7 +178,8 @@ static fault walk_file(const char *from, struct visitor *v)
     return f;
 }
 
-/* The known file (or labels' file) that an archive's name stands for, compressed or not, and how long it is; NULL: none. */
+/* The known file (or labels' file) that an archive's name stands for, compressed or not, and how long it is;
+ * NULL: none. */
 static const char *known_name(const struct known *k, const char *name, size_t *n_bytes)
 {
     size_t n = strlen(name);
@@ -249,7 +254,8 @@ static size_t room_for_labels(void *ctx, const char *name)
 {
     enum { EACH = 16 }; /* a number, its comma and blanks */
     const struct laying *l = ctx;
-    bool wanted = text_is(name, l->known->mosaics->train_labels) || text_is(name, l->known->mosaics->test_labels);
+    bool wanted =
+        text_is(name, l->known->mosaics->train_labels) || text_is(name, l->known->mosaics->test_labels);
     return wanted ? source_room(EACH * labels_before(l->known, l->known->n_files)) : 0;
 }
 

@@ -1,6 +1,7 @@
 /* lapack.c - LAPACK by its name, and only where there is room for it.
  *
- * OpenBLAS asks for memory again and again, without end, where `ulimit -v` leaves none. So it is asked first how much there is.
+ * OpenBLAS asks for memory again and again, without end, where `ulimit -v` leaves none. So it is asked first
+ * how much there is.
  */
 #include "topology/lapack.h"
 
@@ -16,7 +17,8 @@
 
 static const char LIBRARY[] = "liblapacke.so.3";
 
-/* Of address space, in MiB: to load any BLAS, for a thread that it starts, and what OpenBLAS takes for each when it computes. */
+/* Of address space, in MiB: to load any BLAS, for a thread that it starts, and what OpenBLAS takes for each
+ * when it computes. */
 enum { TO_LOAD = 208, FOR_THREAD = 12, TO_COMPUTE = 32, FOR_BUFFER = 132 };
 
 /* MiB that `ulimit -v` leaves. */
@@ -41,8 +43,10 @@ static fault need_address_space(size_t wanted)
     size_t left = address_space_left();
     if (left >= wanted)
         return OK;
-    return FAIL(FAULT_MEMORY, "eigenvalues of graphs need LAPACK, which may take %zu MiB of address space here, and the limit (ulimit -v) "
-                "leaves %zu", wanted, left);
+    return FAIL(FAULT_MEMORY,
+                "eigenvalues of graphs need LAPACK, which may take %zu MiB of address space here, and the "
+                "limit (ulimit -v) leaves %zu",
+                wanted, left);
 }
 
 static fault check_room_to_compute(void *library)
@@ -76,7 +80,9 @@ static fault load(void **out)
     TRY(need_address_space(TO_LOAD + FOR_THREAD * (size_t)cores_available()));
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return FAIL(FAULT_FILE, "eigenvalues of graphs need LAPACK, and it cannot be opened: %s; install liblapacke", dlerror());
+        return FAIL(FAULT_FILE,
+                    "eigenvalues of graphs need LAPACK, and it cannot be opened: %s; install liblapacke",
+                    dlerror());
     fault f = check_room_to_compute(library);
     if (f)
         dlclose(library);

@@ -200,8 +200,8 @@ static bool guard(enum guards guards, char *page)
     }
 }
 
-/* A page that was never written is all zeros, and takes no memory when it is read. Frames are shorter than a page, and every call
- * leaves its return address: an overflow cannot pass without a trace. */
+/* A page that was never written is all zeros, and takes no memory when it is read. Every call leaves
+ * its return address: an overflow leaves a trace here, unless a single frame is longer than the page, and none is. */
 static void check_guard(const struct fiber *f)
 {
     const uint64_t *words = (const uint64_t *)(const void *)f->memory;
@@ -279,7 +279,8 @@ static bool take_memory(struct fibers *all)
     size_t n_bytes;
     if (__builtin_mul_overflow(all->n, all->each_bytes, &n_bytes))
         return false;
-    all->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    all->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (all->memory == MAP_FAILED)
         return false;
     madvise(all->memory, n_bytes, MADV_NOHUGEPAGE);
