@@ -15,6 +15,6 @@ struct plain {
 struct plain plain_begin(void);
 void plain_end(struct plain *p);
 
-#define PLAIN_NUMBERS __attribute__((cleanup(plain_end))) struct plain plain_ = plain_begin()
+#define PLAIN_NUMBERS __attribute__((cleanup(plain_end), unused)) struct plain plain_ = plain_begin()
 
 #endif

@@ -110,7 +110,7 @@ mixed() {
     holds "$kind: say nothing of them" test -z "$(grep 'same processor' launch.err)"
     ODD='export DNNL_MAX_CPU_ISA=SSE41' succeeds "$kind: ranks with different processors" launch 3 run exp.yaml world=mpi engine=dnnl name=mixed
     holds "$kind: which have what, and what it means" grep -Eq \
-        '^note: not all ranks have the same processor: oneDNN [^;]* on rank 0, 2; oneDNN .*SSE4.1 on rank 1; .*same bits only' launch.err
+        '^not all ranks have the same processor: oneDNN [^;]* on rank 0, 2; oneDNN .*SSE4.1 on rank 1; .*same bits only' launch.err
 }
 
 # ---- stopped, killed, stalled ----

@@ -88,12 +88,14 @@ static void notice_fall(struct local *w, size_t i, uint32_t fall, uint64_t how)
 }
 
 /* The round after the latest that a living neighbour is in: nobody has begun it yet. Without a topology everyone
- * is a neighbour. */
+ * is a neighbour. Where agents form a group, that says when it takes one in, and in which round. */
 static uint64_t round_to_join(const struct local *w, size_t i)
 {
     const struct agent *a = w->actors[i].agent;
     uint64_t round = a->k;
-    for (size_t n = 0; !agent_helps(a) && n < agent_peers(a); n++) {
+    if (agent_helps(a) || strategy_row(w->stage->experiment)->forms_group)
+        return round;
+    for (size_t n = 0; n < agent_peers(a); n++) {
         const struct actor *peer = &w->actors[agent_peer(a, n)];
         if (peer->alive && peer->agent->k + 1 > round)
             round = peer->agent->k + 1;
