@@ -1,7 +1,7 @@
 /* identity.c - what a run is of, in digests: the same on all ranks, and the same when a run goes on.
  *
- *   data_sha256   the test samples and all training samples; or, where each agent has a file of its own, the
- * test samples and share_sha256 of every agent, since no process need see the others' files
+ *   data_sha256   the test samples and all training samples; or, where each agent has a file of its own,
+ *                 the test samples and share_sha256 of every agent, since no process need see the others' files
  */
 #include "api/session.h"
 
