@@ -45,6 +45,27 @@ fault session_check(const struct experiment *e)
     return optim_check(&e->optim, e->agents);
 }
 
+static bool has_flag(const struct choice *c, const char *name)
+{
+    for (size_t i = 0; i < c->kind->n_fields; i++)
+        if (strcmp(c->kind->fields[i].name, name) == 0)
+            return *(const bool *)((const char *)c->settings + c->kind->fields[i].offset);
+    return false;
+}
+
+fault session_check_against(const struct experiment *e, const struct topology *t, const struct graph *g)
+{
+    const struct strategy_row *row = strategy_row(e);
+    if (row->check_topology && t)
+        TRY(row->check_topology(e, t));
+    if (has_flag(&e->strategy, "mix_statistics") && !g->stats_size)
+        return fail_at(e->strategy.place, "strategy.mix_statistics: the network has no batchnorm, and so no statistics");
+    if (has_flag(&e->strategy, "mix_momentum") && !optim_keeps_slots(&e->optim))
+        return fail_at(e->strategy.place, "strategy.mix_momentum: optim '%s' without momentum keeps nothing between steps",
+                       e->optim.kind.kind->name);
+    return OK;
+}
+
 fault session_topology(const struct experiment *e, struct topology **out)
 {
     const struct topology_settings *t = &e->topology;
@@ -235,6 +256,7 @@ static fault open_data(struct veche_run *r)
     TRY(dataset_open_for(&e->data, (uint64_t)e->train.seed, learns ? (int64_t)r->seat.rank : -1, &r->dataset));
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));
+    TRY(session_check_against(e, r->topology, r->graph));
     return open_split(r);
 }
 

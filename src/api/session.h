@@ -71,6 +71,8 @@ uint64_t rounds_of_epochs(double epochs, double rounds_per_epoch);
 
 /* What can be found wrong with an experiment as a whole, before anything is opened. */
 fault session_check(const struct experiment *e);
+/* The same, against the graph of its agents (NULL: none) and its network: settings that ask for what these do not have. */
+fault session_check_against(const struct experiment *e, const struct topology *t, const struct graph *g);
 
 /* The graph an experiment names, which must have a vertex for each agent; NULL where it names none. */
 fault session_topology(const struct experiment *e, struct topology **out);

@@ -166,14 +166,16 @@ fault experiment_examine(const struct experiment *e, char **layers)
 {
     struct sample_shape s;
     struct graph *graph;
-    struct topology *topology;
+    struct topology *topology = NULL;
     TRY(session_check(e));
-    TRY(session_topology(e, &topology));
-    if (topology)
-        topology_free(topology);
     TRY(dataset_shape(&e->data, &s));
     TRY(graph_build(&e->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
-    fault f = layers ? graph_describe(graph, layers) : OK;
+    fault f = session_topology(e, &topology);
+    if (!f)
+        f = session_check_against(e, topology, graph);
+    if (!f && layers)
+        f = graph_describe(graph, layers);
+    topology_free(topology);
     graph_free(graph);
     return f;
 }

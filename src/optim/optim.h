@@ -43,6 +43,8 @@ bool optim_follows_epochs(const struct optim_settings *o);
 
 /* Rows that one step reads and writes: theta and g read, theta written, every slot in use read and written. */
 size_t optim_rows_moved(const struct optim_settings *o);
+/* Some slot is in use: plain SGD has none. */
+bool optim_keeps_slots(const struct optim_settings *o);
 
 /* Settings that are each allowed but do not go together (nesterov without momentum): a fault with the place. */
 fault optim_check(const struct optim_settings *o, int64_t agents);

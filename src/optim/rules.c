@@ -21,13 +21,20 @@ static bool rmsprop_uses(const void *settings, size_t slot)
     return slot == 0 || ((const struct rmsprop_settings *)settings)->momentum != 0;
 }
 
+enum { ROWS_WITHOUT_SLOTS = 3 };
+
 size_t optim_rows_moved(const struct optim_settings *o)
 {
     const struct optim_row *row = optim_row(o);
-    size_t n = 3;
+    size_t n = ROWS_WITHOUT_SLOTS;
     for (size_t slot = 0; slot < row->n_slots; slot++)
         n += !row->uses_slot || row->uses_slot(o->kind.settings, slot) ? 2 : 0;
     return n;
+}
+
+bool optim_keeps_slots(const struct optim_settings *o)
+{
+    return optim_rows_moved(o) > ROWS_WITHOUT_SLOTS;
 }
 
 static const struct optim_row sgd_row = {1, {"momentum_buffer"}, {0}, STEPS(sgd), sgd_uses};

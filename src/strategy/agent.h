@@ -138,6 +138,8 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     void (*close)(void *shared);
     /* What can be wrong with its settings beyond their rows; may be NULL. */
     fault (*check)(const struct experiment *e, size_t n_agents);
+    /* The same, where it depends on the graph of the agents; may be NULL. */
+    fault (*check_topology)(const struct experiment *e, const struct topology *t);
 };
 
 extern const struct kinds strategy_kinds;

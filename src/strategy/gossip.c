@@ -113,14 +113,20 @@ static const struct field fields[] = {
 /* On average of each edge in a round: what more would average is the same already. */
 enum { MOST_OF_EDGE = 16 };
 
+static fault gossip_check_topology(const struct experiment *e, const struct topology *t)
+{
+    const struct gossip *g = e->strategy.settings;
+    if (t->n_edges && (uint64_t)g->pairs > MOST_OF_EDGE * (uint64_t)t->n_edges)
+        return fail_at(e->strategy.place, "strategy.pairs: %lld is more than %d for each of the %zu edges of %s",
+                       (long long)g->pairs, MOST_OF_EDGE, t->n_edges, t->spec);
+    return OK;
+}
+
 static fault gossip_open(const struct stage *s, void **shared)
 {
     const struct gossip *g = s->experiment->strategy.settings;
     if (!s->topology || !s->topology->n_edges)
         return OK;
-    if ((uint64_t)g->pairs > MOST_OF_EDGE * (uint64_t)s->topology->n_edges)
-        return fail_at(s->experiment->strategy.place, "strategy.pairs: %lld is more than %d for each of the %zu edges of %s",
-                       (long long)g->pairs, MOST_OF_EDGE, s->topology->n_edges, s->topology->spec);
     struct pairs *pairs;
     TRY(pairs_new(s->topology, s->seed, g->pairs ? (uint64_t)g->pairs : s->topology->n_edges, &pairs));
     *shared = pairs;
@@ -133,7 +139,8 @@ static void gossip_close(void *shared)
 }
 
 static const struct strategy_row row = {
-    .open = gossip_open, .close = gossip_close, .run = gossip_run, .needs_topology = true};
+    .open = gossip_open, .close = gossip_close, .run = gossip_run, .needs_topology = true,
+    .check_topology = gossip_check_topology};
 
 const struct kind strategy_gossip = {
     .name = "gossip",

@@ -240,6 +240,8 @@ static const struct pair {
      "machines.stragglers={kind: fixed, agents: [2], factor: 5}"},
     {"stragglers.fixed", "factor", "", "machines.stragglers={kind: fixed, agents: [1], factor: 5}",
      "machines.stragglers={kind: fixed, agents: [1], factor: 2}"},
+    {"stragglers.scatter", "sigma", "", "machines.stragglers={kind: scatter, sigma: 0.1}",
+     "machines.stragglers={kind: scatter, sigma: 0.2}"},
     {"stragglers.random", "chance", "", "machines.stragglers={kind: random, chance: 0.1, factor: 5}",
      "machines.stragglers={kind: random, chance: 0.8, factor: 5}"},
     {"stragglers.random", "factor", "", "machines.stragglers={kind: random, chance: 0.5, factor: 5}",
@@ -513,6 +515,19 @@ static void every_setting_changes_something_or_is_refused(void **state)
     assert_true(all);
 }
 
+/* As `veche check` does. */
+static veche_fault *check(const char *overrides, const char *folder)
+{
+    veche_experiment *e = NULL;
+    char *text = NULL;
+    veche_fault *f = load(&(struct pair){.with = ""}, overrides, folder, &e);
+    if (!f)
+        f = veche_describe_model(e, &text);
+    free(text);
+    veche_experiment_free(e);
+    return f;
+}
+
 static void settings_that_others_leave_without_effect_are_refused(void **state)
 {
     static const struct {
@@ -523,6 +538,9 @@ static void settings_that_others_leave_without_effect_are_refused(void **state)
         {"strategy={kind: ps, staleness: 2}", "strategy.staleness: only 'mode: ssp'"},
         {"strategy={kind: ps, staleness_aware: true}", "strategy.staleness_aware: in 'mode: sync'"},
         {"strategy={kind: ps, tree: 2, mode: async}", "strategy.tree: nodes sum the gradients of a round"},
+        {"strategy={kind: gossip, pairs: 49}", "strategy.pairs: 49 is more than 16 for each of the 3 edges"},
+        {"strategy={kind: gossip, mix_momentum: true}|optim.momentum=0", "strategy.mix_momentum: optim 'sgd' without momentum"},
+        {"strategy={kind: allreduce, mix_statistics: true}|model=logistic", "strategy.mix_statistics: the network has no batchnorm"},
         {"strategy={kind: average, tau: end, momentum: 0.5}",
          "strategy.momentum: with 'tau: end' there is one block"},
         {"strategy={kind: average, nesterov: true}", "strategy.nesterov: block momentum looks ahead"},
@@ -547,6 +565,7 @@ static void settings_that_others_leave_without_effect_are_refused(void **state)
         if (!end.is_refused || !strstr(end.text, cases[i].words))
             fail_msg("%s: %s", cases[i].overrides, end.is_refused ? end.text : "it trains");
         free(end.text);
+        must_fail(check(cases[i].overrides, *state), cases[i].words);
     }
     veche_experiment *e = NULL; /* without a topology, which cannot be taken away by an override */
     veche_run *r = NULL;

@@ -99,7 +99,7 @@ static fault kept_mix(struct link *l, enum row into, size_t first, size_t end, c
 
 static fault kept_average(struct link *l, size_t peer, row_set rows)
 {
-    double since = local_link.now_s(l) + moving_s(l, rows, 3);
+    double since = local_link.now_s(l) + moving_s(l, rows, 5);
     fault f = local_link.average(l, peer, rows);
     books_of(l)->writes[l->self] += f == OK;
     books_of(l)->writes[peer] += f == OK;
@@ -131,7 +131,7 @@ static void keep_books(struct cast *g, struct books *b)
 static const char *const strategies[] = {
     "consensus",
     "{kind: consensus, order: combine-then-adapt}",
-    "{kind: consensus, every: 2, mix_statistics: true, mix_momentum: true}",
+    "{kind: consensus, every: 2, mix_momentum: true}",
     "gossip",
     "{kind: gossip, pairs: 4, mix_momentum: true}",
     "gossip",
