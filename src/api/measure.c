@@ -2,6 +2,8 @@
  *
  *   rate         = batch / seconds of a lesson
  *   memory_gbps  = bytes that a step and a mix of two rows move / seconds that they take
+ *   sigma        = 2 erfinv(G): lessons that are lognormal with this deviation have the Gini index G that was measured, and
+ *                  of two agents in step the slower one takes (1 + G) times as long as they do on average
  *
  * As many lessons as agents share the machine go on side by side, each on its part of the cores, as ranks of
  * the world `mpi` would have them: two lessons on two cores are slower than one alone, since they share
@@ -20,11 +22,22 @@
 #include "graph/graph.h"
 
 #define SHORTEST_S 1e-9 /* of an engine that does nothing */
+#define MOST_SIGMA 1.0  /* a machine so uneven is busy with something else */
 
 static int threads_of_one(const struct experiment *e, int64_t side_by_side)
 {
     int share = cores_available() / (int)side_by_side;
     return e->engine.threads ? (int)e->engine.threads : share > 1 ? share : 1;
+}
+
+static double sigma_of(double gini)
+{
+    double low = 0, high = MOST_SIGMA;
+    for (int i = 0; i < 50; i++) {
+        double middle = (low + high) / 2;
+        *(erf(middle / 2) < gini ? &low : &high) = middle;
+    }
+    return low;
 }
 
 static fault measure(const struct experiment *e, const struct graph *g, const struct measured_settings *m,
@@ -42,6 +55,7 @@ static fault measure(const struct experiment *e, const struct graph *g, const st
     double rows = (double)(optim_rows_moved(&e->optim) + 3), floats = (double)g->size;
     out->rate = (double)e->data.batch / fmax(pace.lesson_s, SHORTEST_S);
     out->memory_gbps = rows * floats * sizeof(float) / fmax(pace.step_s + pace.mix_s, SHORTEST_S) / 1e9;
+    out->scatter = sigma_of(pace.scatter);
     return OK;
 }
 
@@ -84,7 +98,7 @@ fault measure_machines(struct experiment *e, struct measured *last, char *text, 
     TRY(f);
     snprintf(
         text, n,
-        "this machine was measured: %.4g samples a second, memory %.3g GB/s, with %lld lesson%s side by side",
-        last->rate, last->memory_gbps, (long long)m->side_by_side, m->side_by_side == 1 ? "" : "s");
-    return machines_are(e, last->rate, last->memory_gbps);
+        "this machine was measured: %.4g samples a second, give or take %.2g %%, memory %.3g GB/s, with %lld lesson%s side by side",
+        last->rate, 100 * last->scatter, last->memory_gbps, (long long)m->side_by_side, m->side_by_side == 1 ? "" : "s");
+    return machines_are(e, last->rate, last->memory_gbps, last->scatter);
 }

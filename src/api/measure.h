@@ -8,7 +8,7 @@
 struct measured {
     bool known;
     char of[512]; /* network, batch, engine, optimiser, ... */
-    double rate, memory_gbps;
+    double rate, memory_gbps, scatter;
 };
 
 /* Where the experiment says so, measures and puts the numbers into it; `text` becomes a line that says what they are, and

@@ -5,6 +5,7 @@
  */
 #include "engine/bench.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -195,9 +196,13 @@ fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setu
 
 /* ---- side by side ---- */
 
+enum { MOST_LESSONS = 4096 }; /* whose length is kept */
+
 struct runner {
     struct bench *bench; /* owned */
     pthread_t thread;
+    double lessons_s[MOST_LESSONS];
+    size_t n_lessons;
     struct engine_pace repeats[BENCH_REPEATS], pace;
     double seconds;
     fault verdict;
@@ -218,17 +223,21 @@ static fault run_mix(struct bench *b, double *mix_s)
     return OK;
 }
 
-static fault run_paced(struct bench *b, double seconds, struct engine_pace *out)
+static fault run_paced(struct runner *r, double seconds, struct engine_pace *out)
 {
-    double start = clock_now_s(), step_s = 0, mix_s = 0, round_s = 0;
+    double start = clock_now_s(), step_s = 0, mix_s = 0, lesson_s = 0;
     size_t n = 0;
     for (; n == 0 || clock_now_s() - start < seconds; n++) {
-        double began = clock_now_s();
-        TRY(run_round(b, &step_s));
-        round_s += clock_now_s() - began;
-        TRY(run_mix(b, &mix_s));
+        double began = clock_now_s(), stepped_s = 0;
+        TRY(run_round(r->bench, &stepped_s));
+        double learnt_s = clock_now_s() - began - stepped_s;
+        TRY(run_mix(r->bench, &mix_s));
+        lesson_s += learnt_s;
+        step_s += stepped_s;
+        if (r->n_lessons < MOST_LESSONS)
+            r->lessons_s[r->n_lessons++] = learnt_s;
     }
-    *out = (struct engine_pace){(round_s - step_s) / (double)n, step_s / (double)n, mix_s / (double)n};
+    *out = (struct engine_pace){lesson_s / (double)n, step_s / (double)n, mix_s / (double)n, 0};
     return OK;
 }
 
@@ -251,12 +260,13 @@ static double median_of(const struct engine_pace *repeats, size_t offset)
 static fault run_repeats(struct runner *r)
 {
     struct engine_pace warm;
-    TRY(run_paced(r->bench, r->seconds / 5, &warm));
+    TRY(run_paced(r, r->seconds / 5, &warm));
+    r->n_lessons = 0;
     for (int i = 0; i < BENCH_REPEATS; i++)
-        TRY(run_paced(r->bench, r->seconds * 0.8 / BENCH_REPEATS, &r->repeats[i]));
+        TRY(run_paced(r, r->seconds * 0.8 / BENCH_REPEATS, &r->repeats[i]));
     r->pace = (struct engine_pace){median_of(r->repeats, offsetof(struct engine_pace, lesson_s)),
                                    median_of(r->repeats, offsetof(struct engine_pace, step_s)),
-                                   median_of(r->repeats, offsetof(struct engine_pace, mix_s))};
+                                   median_of(r->repeats, offsetof(struct engine_pace, mix_s)), 0};
     return OK;
 }
 
@@ -294,6 +304,29 @@ static fault run_all(struct runner *runners, size_t n)
     return f;
 }
 
+static double gini(const double *a, const double *b, size_t n)
+{
+    double apart = 0, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        apart += fabs(a[i] - b[i]);
+        sum += a[i] + b[i];
+    }
+    return sum > 0 ? apart / sum : 0;
+}
+
+static double scatter_of(const struct runner *runners, size_t n)
+{
+    double sum = 0;
+    size_t half = runners[0].n_lessons / 2;
+    if (n == 1)
+        return gini(runners[0].lessons_s, runners[0].lessons_s + half, half);
+    for (size_t i = 0; i + 1 < n; i++) {
+        const struct runner *a = &runners[i], *b = a + 1;
+        sum += gini(a->lessons_s, b->lessons_s, a->n_lessons < b->n_lessons ? a->n_lessons : b->n_lessons);
+    }
+    return sum / (double)(n - 1);
+}
+
 fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup, size_t side_by_side,
                   double seconds, struct engine_pace *out)
 {
@@ -307,7 +340,7 @@ fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup
     }
     if (!f)
         f = run_all(runners, side_by_side);
-    struct engine_pace mean = {0};
+    struct engine_pace mean = {.scatter = f ? 0 : scatter_of(runners, side_by_side)};
     for (size_t i = 0; runners && i < side_by_side; i++) {
         mean.lesson_s += runners[i].pace.lesson_s / (double)side_by_side;
         mean.step_s += runners[i].pace.step_s / (double)side_by_side;

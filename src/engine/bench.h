@@ -26,11 +26,13 @@ fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setu
 /* Seconds of a replica's lesson, of its optimiser's step, and of a weighted sum of two rows of parameters. */
 struct engine_pace {
     double lesson_s, step_s, mix_s;
+    double scatter; /* how far two lessons at one time are apart, on average, as a part of the sum of both: their Gini index */
 };
 
 /* So many engines, each with one replica and setup->threads threads, do all three over and over, each in a thread of
  * its own, for about `seconds`: what one of them takes where so many share this machine, its caches and its memory. The
- * median of the repeats, and of that the mean over the engines. */
+ * median of the repeats, and of that the mean over the engines. Lessons at one time are those of engine i and i + 1; of an
+ * engine alone, one and another half of the measurement later, as if on another machine. */
 fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup, size_t side_by_side,
                   double seconds, struct engine_pace *out);
 

@@ -32,6 +32,9 @@ struct stragglers_fixed {
 struct stragglers_random {
     double chance, factor;
 };
+struct stragglers_scatter {
+    double sigma;
+};
 
 /* Each row of a speed draws one, each row of stragglers says how late a lesson is. */
 typedef double speed_of(const void *settings, uint64_t seed, size_t agent);
@@ -91,6 +94,14 @@ static double random_slowdown(const void *settings, uint64_t seed, size_t agent,
     const struct stragglers_random *s = settings;
     struct rng r = rng_stream(seed, (uint32_t)agent, RNG_STRAGGLER, k);
     return rng_uniform(&r) < s->chance ? s->factor : 1;
+}
+
+/* Lognormal, and 1 on average. */
+static double scattered_slowdown(const void *settings, uint64_t seed, size_t agent, uint64_t k)
+{
+    double sigma = ((const struct stragglers_scatter *)settings)->sigma;
+    struct rng r = rng_stream(seed, (uint32_t)agent, RNG_STRAGGLER, k);
+    return exp(sigma * rng_normal(&r) - sigma * sigma / 2);
 }
 
 void machine_speeds(const struct machine_settings *m, uint64_t seed, size_t n_agents, double *speeds)
@@ -155,11 +166,15 @@ static const struct field random_fields[] = {
      .help = "of each lesson of each agent to be late"},
     FACTOR_ROW(stragglers_random),
 };
+static const struct field scatter_fields[] = {
+    {"sigma", FIELD_REAL, offsetof(struct stragglers_scatter, sigma), .min = 0, .max = 10,
+     .help = "the deviation of the logarithm of a lesson's length, which is as ever on average"},
+};
 
 static const struct speed_row list_row = {listed_speed}, uniform_row = {uniform_speed},
                               lognormal_row = {lognormal_speed};
 static const struct straggler_row none_row = {never_late}, fixed_row = {fixed_slowdown},
-                                  random_row = {random_slowdown};
+                                  random_row = {random_slowdown}, scatter_row = {scattered_slowdown};
 
 #define WITH(rows, type) .fields = rows, .n_fields = sizeof rows / sizeof *rows, .size = sizeof(struct type)
 
@@ -179,14 +194,16 @@ const struct kind speed_rows[3] = {
     {"lognormal", "drawn around 1: twice as fast is as likely as half as fast",
      WITH(lognormal_fields, speed_lognormal), .row = &lognormal_row},
 };
-const struct kind straggler_rows[3] = {
+const struct kind straggler_rows[4] = {
     {"none", "every machine keeps to its speed", .row = &none_row},
     {"fixed", "some agents are slower than their speed says, always", WITH(fixed_fields, stragglers_fixed),
      .row = &fixed_row},
     {"random", "any lesson may be late", WITH(random_fields, stragglers_random), .row = &random_row},
+    {"scatter", "every lesson takes a little more or less, as on real machines",
+     WITH(scatter_fields, stragglers_scatter), .row = &scatter_row},
 };
 const struct kinds speed_kinds = {.rows = speed_rows, .n = 3};
-const struct kinds straggler_kinds = {.rows = straggler_rows, .n = 3};
+const struct kinds straggler_kinds = {.rows = straggler_rows, .n = 4};
 
 /* The section. */
 
@@ -202,15 +219,21 @@ const struct measured_settings *machines_to_measure(const struct machine_setting
     return m->kind.kind == &machine_rows[1] ? m->kind.settings : NULL;
 }
 
-fault machines_are(struct experiment *e, double rate, double memory_gbps)
+fault machines_are(struct experiment *e, double rate, double memory_gbps, double sigma)
 {
     struct given_settings *s = ARENA_NEW(&e->arena, struct given_settings, 1);
-    if (!s)
+    struct stragglers_scatter *scatter = ARENA_NEW(&e->arena, struct stragglers_scatter, 1);
+    if (!s || !scatter)
         return OUT_OF_MEMORY;
     *s = (struct given_settings){rate, memory_gbps};
     e->machines.kind.kind = &machine_rows[0];
     e->machines.kind.settings = s;
     take_given(&e->machines);
+    *scatter = (struct stragglers_scatter){sigma};
+    if (e->machines.stragglers.kind == &straggler_rows[0] && sigma > 0) {
+        e->machines.stragglers.kind = &straggler_rows[3];
+        e->machines.stragglers.settings = scatter;
+    }
     return OK;
 }
 

@@ -3,6 +3,8 @@
  *   a lesson of b samples on agent i's machine takes  b / (rate * speed_i) * slowdown           virtual seconds
  *   a step or mix that reads and writes n bytes       n / (memory_gbps * 1e9 * speed_i); memory_gbps 0: nothing
  *
+ * A sum of n rows of which m came from others moves n + 1 + 2 m of them: what comes is written to memory and read again.
+ *
  * Helpers' machines have speed 1. `machines: measured` has neither rate nor memory_gbps until somebody has measured them
  * and said machines_are.
  *
@@ -30,11 +32,12 @@ struct measured_settings {
 
 /* What is to be measured, or NULL. */
 const struct measured_settings *machines_to_measure(const struct machine_settings *m);
-/* They were measured: from now on the experiment is one where these numbers are given. */
-fault machines_are(struct experiment *e, double rate, double memory_gbps);
+/* They were measured: from now on the experiment is one where these numbers are given. Lessons scatter by `sigma` (the
+ * stragglers 'scatter'), unless the experiment says how they do. */
+fault machines_are(struct experiment *e, double rate, double memory_gbps, double sigma);
 
 /* The rows behind KIND_MACHINE, KIND_SPEED and KIND_STRAGGLER. */
-extern const struct kind machine_rows[2], speed_rows[3], straggler_rows[3];
+extern const struct kind machine_rows[2], speed_rows[3], straggler_rows[4];
 extern const struct kinds machine_kinds, speed_kinds, straggler_kinds;
 
 #endif

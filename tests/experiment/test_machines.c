@@ -33,16 +33,21 @@ static void machines_that_are_measured_have_no_rate_until_they_are(void **state)
     struct experiment *e = with("2", "measured");
     assert_int_equal(machines_to_measure(&e->machines)->side_by_side, 1);
     assert_true(e->machines.rate == 0);
-    assert_null(machines_are(e, 70, 3));
+    assert_null(machines_are(e, 70, 3, 0.1));
     assert_null(machines_to_measure(&e->machines));
     assert_true(e->machines.rate == 70 && e->machines.memory_gbps == 3);
     char *yaml;
     assert_null(experiment_print(e, &yaml));
     assert_non_null(strstr(yaml, "machines:\n  kind: given\n  rate: 70\n  memory_gbps: 3\n  speed:"));
+    assert_non_null(strstr(yaml, "stragglers: {kind: scatter, sigma: 0.1}"));
     free(yaml);
     experiment_free(e);
     e = with("2", "{measured: 4, speed: [1, 2]}");
     assert_int_equal(machines_to_measure(&e->machines)->side_by_side, 4);
+    experiment_free(e);
+    e = with("2", "{kind: measured, stragglers: {random: 0.1, factor: 3}}");
+    assert_null(machines_are(e, 70, 3, 0.1)); /* who falls behind is said already */
+    assert_string_equal(e->machines.stragglers.kind->name, "random");
     experiment_free(e);
     e = with("2", "{rate: 5, memory_gbps: 0.5}");
     assert_null(machines_to_measure(&e->machines));
