@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiment/machines.h"
 #include "support/cast.h"
 
 #define ROW_IN_1MS "bandwidth_mbps: 1.088"
@@ -275,7 +276,8 @@ static void a_step_takes_the_time_of_the_rows_it_reads_and_writes(void **state)
     }
 }
 
-/* Two agents and no network. A lesson takes 1, a step of plain SGD 3, a sum of n rows n + 1. */
+/* Two agents and no network. A lesson takes 1, a step of plain SGD 3, a sum of n rows, m of which came from the other or from a
+ * helper, n + 1 + 2 m. */
 static void a_mix_takes_the_time_of_the_rows_it_reads_and_writes(void **state)
 {
     (void)state;
@@ -283,27 +285,27 @@ static void a_mix_takes_the_time_of_the_rows_it_reads_and_writes(void **state)
         const char *strategy;
         double first, round, last; /* before all rounds, of each, after them */
     } of[] = {
-        {"consensus", 0, 1 + 3 + 3, 0},
-        {"{kind: gossip, pairs: 1}", 0, 1 + 3 + 3, 0},
-        {"adpsgd", 0, 1 + 3 + 3, 0},
+        {"consensus", 0, 1 + 3 + 5, 0},
+        {"{kind: gossip, pairs: 1}", 0, 1 + 3 + 5, 0},
+        {"adpsgd", 0, 1 + 3 + 5, 0},
         /* the other's x is added, x is halved, the step */
-        {"{kind: allreduce, algorithm: all-to-all}", 0, 1 + 3 + 2 + 3, 0},
-        {"{kind: allreduce, algorithm: butterfly}", 0, 1 + 3 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: all-to-all}", 0, 1 + 5 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: butterfly}", 0, 1 + 5 + 2 + 3, 0},
         /* the other's half is added, the other half is taken from it */
-        {"{kind: allreduce, algorithm: ring}", 0, 1 + 3 / 2.0 + 2 / 2.0 + 2 + 3, 0},
-        {"{kind: allreduce, algorithm: halving-doubling}", 0, 1 + 3 / 2.0 + 2 / 2.0 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: ring}", 0, 1 + 5 / 2.0 + 4 / 2.0 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: halving-doubling}", 0, 1 + 5 / 2.0 + 4 / 2.0 + 2 + 3, 0},
         /* one adds, then the other takes */
-        {"{kind: allreduce, algorithm: star}", 0, 1 + 3 + 2 + 2 + 3, 0},
-        {"{kind: allreduce, algorithm: tree}", 0, 1 + 3 + 2 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: star}", 0, 1 + 5 + 4 + 2 + 3, 0},
+        {"{kind: allreduce, algorithm: tree}", 0, 1 + 5 + 4 + 2 + 3, 0},
         /* the server: mean, step; the worker: takes theta */
-        {"ps", 0, 1 + 3 + 3 + 2, 0},
+        {"ps", 0, 1 + 7 + 3 + 4, 0},
         /* theta to the gradient's row, its sum, its half, and back */
-        {"{kind: average, tau: 1}", 0, 1 + 3 + 2 + 3 + 2 + 2, 0},
+        {"{kind: average, tau: 1}", 0, 1 + 3 + 2 + 5 + 2 + 2, 0},
         /* in round 0 nobody meets; the centre moves while the workers learn */
-        {"{kind: easgd, mode: sync, every: 1}", -3, 1 + 3 + 3, 0},
+        {"{kind: easgd, mode: sync, every: 1}", -5, 1 + 3 + 5, 0},
         /* z = x at first, x = z at last; a round: pull (4 terms), step, x + y / rho, z, taken, the price (3
            terms) */
-        {"{kind: admm, steps: 1}", 2, 1 + 5 + 3 + 3 + 3 + 2 + 4, 2},
+        {"{kind: admm, steps: 1}", 2, 1 + 5 + 3 + 3 + 7 + 4 + 4, 2},
     };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct cast g;
@@ -319,11 +321,11 @@ static void a_fast_machine_has_a_fast_memory_and_helpers_have_speed_1(void **sta
 {
     (void)state;
     struct cast g;
-    play_for(&g, PAIR("consensus") "machines: {speed: 2, " MOVED_IN_1MS "}\n", 4, 4 * (1 + 3 + 3) / 2.0);
+    play_for(&g, PAIR("consensus") "machines: {speed: 2, " MOVED_IN_1MS "}\n", 4, 4 * (1 + 3 + 5) / 2.0);
     cast_close(&g);
-    play_for(&g, PAIR("consensus") "machines: {speed: [1, 0.5], " MOVED_IN_1MS "}\n", 1, 2 * (1 + 3 + 3));
+    play_for(&g, PAIR("consensus") "machines: {speed: [1, 0.5], " MOVED_IN_1MS "}\n", 1, 2 * (1 + 3 + 5));
     cast_close(&g);
-    play_for(&g, PAIR("ps") "machines: {speed: 2, " MOVED_IN_1MS "}\n", 4, 4 * (0.5 + 3 + 3 + 1));
+    play_for(&g, PAIR("ps") "machines: {speed: 2, " MOVED_IN_1MS "}\n", 4, 4 * (0.5 + 7 + 3 + 2));
     cast_close(&g);
 }
 
@@ -343,19 +345,43 @@ static void machines_are_measured_for_a_virtual_clock_only(void **state)
     struct cast g;
     cast_open(&g, TINY("single") "machines: {kind: measured, seconds: 0.01}\n", 3);
     const struct machine_settings *m = &g.run->experiment->machines;
-    double lesson_s = 1 / m->rate, step_s = 3 * 136 / (m->memory_gbps * 1e9);
+    double lessons_s = 0, step_s = 3 * 136 / (m->memory_gbps * 1e9);
+    for (uint64_t k = 0; k < 3; k++)
+        lessons_s += machine_slowdown(m, g.run->stage.seed, 0, k) / m->rate;
+    assert_true(strcmp(m->stragglers.kind->name, "scatter") == 0);
     cast_play(&g);
-    assert_true(fabs(local_now_s(g.world) - 3 * (lesson_s + step_s)) < 1e-12);
+    assert_true(fabs(local_now_s(g.world) - lessons_s - 3 * step_s) < 1e-12);
     cast_close(&g);
     must_fail(cast_try(&g, TINY("single") "world: mpi\nmachines: measured\n", 3, 1),
               "machines.kind: 'measured' is for the virtual clock of the local world");
+}
+
+/* Lessons that scatter take as long as ever on average, and of two in step the slower one, whose part is the Gini index of a
+ * lognormal: erf(sigma / 2). */
+static void scattered_lessons_keep_their_mean_and_those_in_step_wait_for_the_slower(void **state)
+{
+    (void)state;
+    struct cast g;
+    const double sigma = 0.3;
+    enum { N = 20000 };
+    cast_open(&g, TINY("single") "machines: {stragglers: {scatter: 0.3}}\n", 1);
+    const struct machine_settings *m = &g.run->experiment->machines;
+    double sum = 0, slower = 0;
+    for (uint64_t k = 0; k < N; k++) {
+        double a = machine_slowdown(m, 1, 0, k), b = machine_slowdown(m, 1, 1, k);
+        sum += (a + b) / 2;
+        slower += a > b ? a : b;
+    }
+    assert_true(fabs(sum / N - 1) < 4 * sigma / sqrt(2.0 * N));
+    assert_true(fabs(slower / N - (1 + erf(sigma / 2))) < 4 * sigma / sqrt((double)N));
+    cast_close(&g);
 }
 
 static void who_crashes_in_a_step_is_down_at_once(void **state)
 {
     (void)state;
     struct cast g;
-    /* agent 0 steps from 1 to 4 and mixes from 4 to 7; agent 1 dies at 2 and is done without. Agent 0 hears
+    /* agent 0 steps from 1 to 4 and would mix from then on; agent 1 dies at 2 and is done without. Agent 0 hears
      * of it at 4, when it would send */
     play_for(&g, PAIR("consensus") "machines: {" MOVED_IN_1MS "}\nevents: [{at_s: 0.002, crash: 1}]\n", 3,
              3 * (1 + 3));
@@ -420,6 +446,7 @@ int main(void)
         cmocka_unit_test(a_fast_machine_has_a_fast_memory_and_helpers_have_speed_1),
         cmocka_unit_test(where_memory_is_not_described_steps_and_mixes_are_free),
         cmocka_unit_test(machines_are_measured_for_a_virtual_clock_only),
+        cmocka_unit_test(scattered_lessons_keep_their_mean_and_those_in_step_wait_for_the_slower),
         cmocka_unit_test(who_crashes_in_a_step_is_down_at_once),
         cmocka_unit_test(adpsgd_hardly_feels_one_slow_machine_and_consensus_does),
     };

@@ -46,7 +46,7 @@ static char *wild(const char *strategy, const char *engine, const char *saves, u
         "model: [{linear: {out: 5}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
         "optim: {kind: sgd, lr: 0.05, momentum: 0.9, schedule: {warmup_epochs: 1}}\n"
         "engine: %s\nstrategy: %s\nagents: 6\ntopology: {graph: \"exponential:6\", weights: metropolis}\n"
-        "machines: {memory_gbps: 0.001, speed: {kind: lognormal, sigma: 0.7}, stragglers: {kind: random, "
+        "machines: {memory_gbps: 0.002, speed: {kind: lognormal, sigma: 0.7}, stragglers: {kind: random, "
         "chance: 0.1, factor: "
         "8}}\n"
         "network: {latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.03, notice_s: 0.005}\n"

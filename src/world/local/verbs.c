@@ -144,12 +144,22 @@ static fault mix_now(struct link *l, enum row into, size_t first, size_t end, co
     return f;
 }
 
+/* Rows that a sum of these terms reads and writes: each term, and the sum. What came in a parcel was read and written once
+ * more, on its way into this machine's memory. */
+static size_t rows_moved(const struct term *terms, size_t n)
+{
+    size_t moved = n ? n + 1 : 0;
+    for (size_t i = 0; i < n; i++)
+        moved += terms[i].parcel ? 2 : 0;
+    return moved;
+}
+
 static fault local_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
                        size_t n)
 {
     struct actor *a = actor_of(l);
     size_t size = row_size(&a->world->engine->setup, into), last = end < size ? end : size;
-    TRY(move_floats(a, n && first < last ? (double)(n + 1) * (double)(last - first) : 0));
+    TRY(move_floats(a, first < last ? (double)rows_moved(terms, n) * (double)(last - first) : 0));
     return mix_now(l, into, first, end, terms, n);
 }
 
@@ -179,7 +189,7 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
     size_t n_bytes = bytes_of_span(w, whole(rows));
-    TRY(move_floats(a, 3 * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
+    TRY(move_floats(a, (3 + 2) * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
     double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
