@@ -194,14 +194,14 @@ static int remove_folder(void **state)
 }
 
 /* Whoever has made steps, servers too, has come to the last rate of the schedule: warming up was over long
- * ago. */
+ * ago. An agent that was too late for its last rounds (backups) made its last step before them. */
 static void check_rates(const struct veche_run *r)
 {
     const struct stage *s = &r->stage;
     double last =
         optim_lr(&r->experiment->optim, (int64_t)s->n_agents, s->rounds - 1, s->rounds_per_epoch, s->epochs);
     for (size_t i = 0; i < s->n_members; i++)
-        if (r->agents[i].lr != 0 && r->agents[i].lr != last)
+        if (r->agents[i].lr != 0 && !r->agents[i].dropped && r->agents[i].lr != last)
             complain("%s, world %s: member %zu ends with the rate %g, the schedule with %g",
                      r->experiment->strategy.kind->name, r->experiment->world.kind->name, i, r->agents[i].lr,
                      last);

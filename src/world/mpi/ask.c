@@ -234,12 +234,6 @@ static fault ask_to_average(struct mpi *w, size_t peer, row_set rows, struct mes
     return f;
 }
 
-static bool is_past(const struct mpi *w, const void *ctx)
-{
-    (void)w;
-    return clock_now_s() >= *(const double *)ctx;
-}
-
 /* One that was sent away gives those that wait for it a moment. */
 static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
 {
@@ -253,9 +247,8 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
         if (world_now_s(w) - since > patience_s && !somebody_is_suspected(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
                         member_called(w, peer, name));
-        double until = clock_now_s() + 5e-5;
         w->goes_on = true;
-        f = wait_for_members(w, is_past, &until);
+        f = wait_to(w, clock_now_s() + 5e-5);
         w->goes_on = false;
         TRY(f);
     }

@@ -159,6 +159,7 @@ static void deliver(struct mpi *w, struct message *m)
     case MSG_RUN_TO:
     case MSG_PROBE:
     case MSG_STATE:
+    case MSG_WARM_UP:
     case MSG_STILL:
     case MSG_GO:
         hear_of_pause(w, m);

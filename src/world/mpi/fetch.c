@@ -33,13 +33,12 @@ static void read_boot(char boot[40])
         close(file);
 }
 
-struct place_of_rows rows_here(const struct mpi *w)
+struct spot spot_of(const struct block *b)
 {
-    const struct block *b = w->engine->shared;
-    struct place_of_rows p = {.pid = getpid(), .file = -1};
+    struct spot p = {.pid = getpid(), .file = -1};
     struct stat s;
     read_boot(p.boot);
-    if (!b || !p.boot[0] || fstat(b->file, &s) != 0)
+    if (!b || !b->is_shared || !p.boot[0] || fstat(b->file, &s) != 0)
         return p;
     p.file = b->file;
     p.device = s.st_dev;
@@ -49,24 +48,24 @@ struct place_of_rows rows_here(const struct mpi *w)
 }
 
 /* Where processes are numbered apart, in containers say, that number is another's: the file tells. */
-static const unsigned char *map_rows(const struct place_of_rows *p)
+static void *map(const struct spot *p, int protection)
 {
     char path[64];
     struct stat s;
     snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)p->pid, (int)p->file);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    void *rows = MAP_FAILED;
+    int file = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    void *bytes = MAP_FAILED;
     if (file >= 0 && fstat(file, &s) == 0 && s.st_dev == p->device && s.st_ino == p->inode)
-        rows = mmap(NULL, p->n_bytes, PROT_READ, MAP_SHARED, file, 0);
+        bytes = mmap(NULL, p->n_bytes, protection, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
-    return rows == MAP_FAILED ? NULL : rows;
+    return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-const unsigned char *rows_seen_from(const struct place_of_rows *mine, const struct place_of_rows *theirs)
+void *seen_from(const struct spot *mine, const struct spot *theirs, int protection)
 {
     bool are_near = mine->file >= 0 && theirs->file >= 0 && strcmp(mine->boot, theirs->boot) == 0;
-    return are_near && mine->n_bytes == theirs->n_bytes ? map_rows(theirs) : NULL;
+    return are_near && mine->n_bytes == theirs->n_bytes ? map(theirs, protection) : NULL;
 }
 
 void forget_rows(struct mpi *w)

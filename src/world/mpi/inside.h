@@ -4,6 +4,7 @@
  *   send.c      what is sent
  *   courier.c   what comes: heads, bodies, who is heard of
  *   wait.c      how one waits for it
+ *   bell.c      how one is woken
  *   fetch.c     rows of ranks on this machine, read where they lie
  *   mail.c      what agents send each other and how they receive it
  *   lesson.c    the thread that computes
@@ -22,6 +23,7 @@
 #ifndef VECHE_WORLD_MPI_INSIDE_H
 #define VECHE_WORLD_MPI_INSIDE_H
 
+#include <math.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,6 +55,7 @@ enum kind_of_message {
     MSG_RUN_TO, /* from the leader: go on to the end of this round, the tag */
     MSG_PROBE,  /* from the leader: how do you stand? */
     MSG_STATE,  /* to the leader: struct state and what I waited for whom */
+    MSG_WARM_UP, /* from the leader: all rows are as they were to be, so learn for nothing */
     MSG_STILL,  /* from the leader: time stands still */
     MSG_GO,     /* from the leader: it goes on */
     MSG_EXAMINE, /* from the leader; the tag is the number of its look, as in the next three */
@@ -114,6 +117,7 @@ struct peer {
     int64_t pid;
     char processor[64]; /* what it computes with, see engine_processor */
     const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
+    struct bell *bell;         /* owned: a map of its bell; NULL: it cannot be rung from here */
     bool sees_my_rows;
 };
 
@@ -140,7 +144,8 @@ struct lessons { /* the thread that computes */
     double ended_s;  /* when it was, on the world's clock */
     _Atomic size_t ready;  /* floats [ready, end) of the gradient are final */
     _Atomic size_t wanted; /* 0, or the main thread waits for floats from here on */
-    long nap_ns;           /* that the main thread takes beside a job */
+    double nap_s;          /* that the main thread takes beside a job, where not everything rings */
+    struct bell *bell;  /* rung for what is computed; borrowed */
     struct pick *picks; /* owned */
 };
 
@@ -201,6 +206,11 @@ struct mpi {
     row_set asked_for;
     double card_in_s;
     fault broken; /* owned: why every wait ends */
+    struct block bell_memory; /* owned */
+    struct bell *bell;        /* mine, there */
+    bool all_ring;            /* nothing comes from peers that does not ring, but what is long (is_moving) */
+    bool in_collective;       /* of the MPI's own, which never rings */
+    double alarm_s;           /* NO_ALARM, or when my wait may be over without a ring, in real time */
     struct lessons lessons;
     struct waits waits; /* what this member waited for whom */
     struct link_counts *counts; /* owned: of all members, as last heard */
@@ -214,6 +224,7 @@ struct mpi {
     bool is_still;   /* time stands still */
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
+    bool may_warm_up, is_cold; /* before it begins: I was told to; I have not yet */
     bool has_begun, is_over, is_closed, has_said_stop;
     bool is_leaving; /* I say nothing more */
     uint64_t pause_at; /* NEVER, or I stop at the end of this round */
@@ -227,7 +238,8 @@ struct mpi {
     bool ended_well;
 };
 
-#define NEVER UINT64_MAX
+#define NEVER    UINT64_MAX
+#define NO_ALARM INFINITY
 #define NOBODY ((size_t)-1)
 
 static inline struct mpi *mpi_of(struct link *l)
@@ -298,6 +310,7 @@ fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
 bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
 bool is_through(MPI_Request *request, MPI_Status *status);
 void look_after_sendings(struct mpi *w);
+bool is_sending(const struct mpi *w); /* something of mine is with the MPI, and not yet through */
 void hear_of_fetching(struct mpi *w, uint64_t offer); /* it is over */
 void forget_sendings(struct mpi *w);                  /* at the end: those that nobody has taken */
 
@@ -310,6 +323,8 @@ void progress(struct mpi *w);
 bool all_is_here(struct mpi *w, uint64_t n_heads);
 
 /* wait.c */
+/* Until then in real time, with whatever comes meanwhile. */
+fault wait_to(struct mpi *w, double real_s);
 /* Waits until done(w, ctx). `whom` is named where patience ends: a member, or ANYONE. */
 typedef bool is_done(const struct mpi *w, const void *ctx);
 fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom);
@@ -322,15 +337,22 @@ void stand_still(struct mpi *w, bool still);
 /* "agent 2 (rank 2 on node7)" */
 const char *member_called(const struct mpi *w, size_t member, char name[128]);
 
+/* bell.c */
+fault bell_open(struct mpi *w);
+void bell_close(struct mpi *w);
+uint32_t bell_heard(const struct mpi *w); /* so often; to be asked before one looks round */
+void bell_ring(struct bell *b);           /* NULL: there is none */
+void bell_sleep(struct mpi *w, uint32_t heard, double most_s);
+
 /* fetch.c */
-struct place_of_rows { /* where another process finds them; file -1: nowhere */
+struct spot { /* where another process finds a block of memory; file -1: nowhere */
     char boot[40];
     int64_t pid, file;
     uint64_t device, inode, n_bytes;
 };
-struct place_of_rows rows_here(const struct mpi *w);
-/* A map of theirs, laid out as mine; NULL: they cannot be seen from here. */
-const unsigned char *rows_seen_from(const struct place_of_rows *mine, const struct place_of_rows *theirs);
+struct spot spot_of(const struct block *b); /* NULL: nowhere */
+/* A map of theirs, as long as mine; NULL: it cannot be seen from here. `protection` as mmap has it. */
+void *seen_from(const struct spot *mine, const struct spot *theirs, int protection);
 void forget_rows(struct mpi *w);
 const float *offered_row(const struct mpi *w, size_t peer, enum row row);
 bool can_offer(const struct mpi *w, size_t to, size_t n_bytes);
@@ -356,14 +378,16 @@ void count_own_wait(struct mpi *w, size_t peer, double since_s);
 /* lesson.c */
 fault lessons_open(struct mpi *w);
 void lessons_close(struct mpi *w);
+/* The first lesson of a process is slower than all others: memory is touched for the first time, and libraries make their code.
+ * This one comes before the clock begins and changes nothing. */
+fault lessons_warm_up(struct mpi *w);
 void lesson_begin(struct mpi *w, uint64_t number);
 void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look);
 bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);
-/* Sleeps for a moment, or until something was computed that is waited for; false: nothing is being computed, and it did not. */
-bool rest_beside_job(struct mpi *w);
-void expect_traffic(struct mpi *w); /* something has come: moments are short again */
+double nap_beside_job_s(struct mpi *w); /* longer and longer */
+void expect_traffic(struct mpi *w);     /* something has come: naps are short again */
 
 /* ask.c */
 bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */

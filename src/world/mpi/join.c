@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,13 +93,12 @@ static fault check_launcher(size_t n_ranks)
                 "srun --mpi=%s", mpi_launched(), library, strncmp(library, "Open", 4) == 0 ? "pmix" : "pmi2");
 }
 
-/* Where ranks outnumber cores Open MPI must not spin either, and where they do not it should: every poll that gives the
- * core away would cost a microsecond or, beside other programs, a slice of time. It reads this before anything else. */
-static void tell_open_mpi_to_yield(void)
+/* Open MPI gives the core away in every poll that finds nothing, where ranks outnumber cores: whoever looks round beside a lesson
+ * then gets it back when the lesson's slice of time is over, milliseconds later. Here nobody waits in MPI, but sleeps (wait.c). It
+ * reads this before anything else. */
+static void tell_open_mpi_not_to_yield(void)
 {
-    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    bool spins = here && atoi(here) > 0 && atoi(here) <= cores_available();
-    setenv("OMPI_MCA_mpi_yield_when_idle", spins ? "0" : "1", 0);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
 }
 
 /* ---- together ---- */
@@ -135,7 +135,7 @@ struct word {
     int64_t pid;
     int32_t kind; /* of a fault; -1: none */
     uint64_t number;
-    struct place_of_rows rows;
+    struct spot rows, bell;
     char text[1024];
 };
 
@@ -200,7 +200,7 @@ fault mpi_join(bool alone, struct mpi_seat *out)
     int started, given, rank = 0, n = 1;
     MPI_Initialized(&started);
     if (!started) {
-        tell_open_mpi_to_yield();
+        tell_open_mpi_not_to_yield();
         if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS || given < MPI_THREAD_FUNNELED)
             return FAIL(FAULT_PEER, "MPI cannot be started in a program with threads");
         atexit(leave);
@@ -290,22 +290,38 @@ fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_
     return OK;
 }
 
-/* Everyone tries to see the rows of everyone on its machine, and tells whom it can. */
+enum { SEES_ROWS = 1, RINGS = 2 };
+
+/* What comes from it is there when it comes, and not when a wire that is only pretended lets it. */
+static bool is_wireless(const struct mpi *w, size_t from)
+{
+    struct wire wire = network_wire(&w->stage->experiment->network, from, w->link.self);
+    return wire.latency_s <= 0 && wire.bytes_per_s <= 0;
+}
+
+/* Everyone tries to see the rows of everyone on its machine and to reach its bell, and tells whom it can. */
 static fault look_round(struct mpi *w, const struct word *all, double patience_s)
 {
     MPI_Request request;
     unsigned char *seen = calloc(w->n, 2);
     if (!seen)
         return OUT_OF_MEMORY;
+    const struct word *mine = &all[w->link.self];
+    w->all_ring = true;
     for (size_t i = 0; i < w->n; i++) {
-        if (i != w->link.self)
-            w->peers[i].rows = rows_seen_from(&all[w->link.self].rows, &all[i].rows);
-        seen[i] = w->peers[i].rows != NULL;
+        struct peer *p = &w->peers[i];
+        if (i != w->link.self) {
+            p->rows = seen_from(&mine->rows, &all[i].rows, PROT_READ);
+            p->bell = seen_from(&mine->bell, &all[i].bell, PROT_READ | PROT_WRITE);
+        }
+        seen[i] = (unsigned char)((p->rows ? SEES_ROWS : 0) | (p->bell ? RINGS : 0));
     }
     MPI_Ialltoall(seen, 1, MPI_BYTE, seen + w->n, 1, MPI_BYTE, w->comm, &request);
     TRY(wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
-    for (size_t i = 0; i < w->n; i++)
-        w->peers[i].sees_my_rows = seen[w->n + i];
+    for (size_t i = 0; i < w->n; i++) {
+        w->peers[i].sees_my_rows = seen[w->n + i] & SEES_ROWS;
+        w->all_ring &= i == w->link.self || (seen[w->n + i] & RINGS && is_wireless(w, i));
+    }
     free(seen);
     return OK;
 }
@@ -316,7 +332,8 @@ fault mpi_meet(struct mpi *w)
     char processor[sizeof w->peers->processor];
     engine_processor(w->engine, processor, sizeof processor);
     struct word word = word_of(processor), *all;
-    word.rows = rows_here(w);
+    word.rows = spot_of(w->engine->shared);
+    word.bell = spot_of(&w->bell_memory);
     TRY(gather(&w->seat, &word, patience_s, &all));
     for (size_t i = 0; i < w->n; i++) {
         memcpy(w->peers[i].host, all[i].host, sizeof all[i].host);

@@ -5,10 +5,10 @@
  * by itself (host_blend).
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "world/mpi/inside.h"
 
 static bool is_wanted(struct lessons *l)
@@ -24,9 +24,7 @@ static void gradient_is_ready(void *ctx, size_t first)
     atomic_store(&l->ready, first);
     if (!is_wanted(l))
         return;
-    pthread_mutex_lock(&l->lock);
-    pthread_cond_broadcast(&l->changed);
-    pthread_mutex_unlock(&l->lock);
+    bell_ring(l->bell);
 }
 
 static void *compute(void *arg)
@@ -46,7 +44,7 @@ static void *compute(void *arg)
         pthread_mutex_lock(&l->lock);
         l->verdict = f;
         l->is_answered = true;
-        pthread_cond_broadcast(&l->changed);
+        bell_ring(l->bell);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -108,55 +106,70 @@ bool job_is_over(struct mpi *w)
     return true;
 }
 
-/* While the engine computes the main thread looks round so often; where nothing comes more and more seldom, since every look
- * takes the core from the engine. */
-enum { LEAST_NAP_NS = 200000, MOST_NAP_NS = 1000000 };
+/* While the engine computes the main thread looks round so often for what does not ring; where nothing comes more and more
+ * seldom, since every look takes the core from the engine. */
+#define LEAST_NAP_S 2e-4
+#define MOST_NAP_S  1e-3
 
 void expect_traffic(struct mpi *w)
 {
-    w->lessons.nap_ns = LEAST_NAP_NS;
+    w->lessons.nap_s = LEAST_NAP_S;
 }
 
-static struct timespec end_of_nap(struct lessons *l)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += l->nap_ns;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    l->nap_ns += l->nap_ns / 4;
-    if (l->nap_ns > MOST_NAP_NS)
-        l->nap_ns = MOST_NAP_NS;
-    return until;
-}
-
-bool rest_beside_job(struct mpi *w)
+double nap_beside_job_s(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
-    struct timespec until = end_of_nap(l);
-    pthread_mutex_lock(&l->lock);
-    bool goes_on = l->is_running && !l->is_answered;
-    if (goes_on && !is_wanted(l))
-        pthread_cond_timedwait(&l->changed, &l->lock, &until);
-    pthread_mutex_unlock(&l->lock);
-    return goes_on;
+    double nap_s = l->nap_s;
+    l->nap_s = fmin(1.25 * nap_s, MOST_NAP_S);
+    return nap_s;
+}
+
+static bool is_warm(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return job_is_over((struct mpi *)w);
+}
+
+/* A lesson whose outcome is thrown away, on rows that are afterwards what they were. */
+static fault learn_for_nothing(struct mpi *w, float *stats, float *grads)
+{
+    struct lessons *l = &w->lessons;
+    size_t replica = w->keeps_copy, n_stats = floats_of(w, ROW_STATS), n_grads = floats_of(w, ROW_GRADS);
+    float *stats_now = w->engine->ops->floats(w->engine, ROW_STATS, replica);
+    float *grads_now = w->engine->ops->floats(w->engine, ROW_GRADS, replica);
+    memcpy(stats, stats_now, n_stats * sizeof *stats);
+    memcpy(grads, grads_now, n_grads * sizeof *grads);
+    lesson_begin(w, w->agent->lessons);
+    TRY(wait_for_members(w, is_warm, NULL));
+    fault f = l->verdict;
+    l->verdict = OK;
+    memcpy(stats_now, stats, n_stats * sizeof *stats);
+    memcpy(grads_now, grads, n_grads * sizeof *grads);
+    return f;
+}
+
+fault lessons_warm_up(struct mpi *w)
+{
+    if (agent_helps(w->agent))
+        return OK;
+    float *stats = malloc((floats_of(w, ROW_STATS) + 1) * sizeof *stats);
+    float *grads = malloc((floats_of(w, ROW_GRADS) + 1) * sizeof *grads);
+    fault f = stats && grads ? learn_for_nothing(w, stats, grads) : OUT_OF_MEMORY;
+    free(stats);
+    free(grads);
+    return f;
 }
 
 fault lessons_open(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
-    pthread_condattr_t attributes;
     l->picks = calloc(w->engine->setup.batch, sizeof *l->picks);
     if (!l->picks)
         return OUT_OF_MEMORY;
     expect_traffic(w);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&l->changed, NULL);
+    l->bell = w->bell;
     int wrong = pthread_create(&l->thread, NULL, compute, w);
     l->is_open = wrong == 0;
     return wrong ? FAIL(FAULT_MEMORY, "a thread for lessons cannot be made (%s)", wrong == EAGAIN ? "too many" : "refused")

@@ -39,6 +39,7 @@ static fault live(struct mpi *w)
 static void begin(struct mpi *w)
 {
     struct totals *t = &w->totals;
+    *t = (struct totals){0};
     for (size_t i = 0; is_leader(w) && i < w->stage->n_agents; i++) {
         t->ended += w->agents[i].k;
         t->samples += w->agents[i].lessons * w->agents[i].feed.batch;
@@ -49,13 +50,33 @@ static void begin(struct mpi *w)
     w->stood_s = 0;
 }
 
+static bool may_warm_up(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return w->may_warm_up;
+}
+
+/* What the leader wrote into everybody's rows is there before its word. */
+static fault warm_up(struct mpi *w)
+{
+    if (is_leader(w))
+        tell_all(w, MSG_WARM_UP, 0);
+    else
+        TRY(wait_for_members(w, may_warm_up, NULL));
+    TRY(lessons_warm_up(w));
+    w->is_cold = false;
+    return is_leader(w) ? make_quiet(w) : OK; /* nobody is cold any more */
+}
+
 static fault lead(struct mpi *w)
 {
+    TRY(warm_up(w));
     begin(w);
     w->has_begun = true;
     tell_all(w, MSG_GO, 0);
     TRY(live(w));
     TRY(lead_to_the_end(w));
+    stand_still(w, true); /* exams and records of the end take none of the run's time */
     w->is_over = w->ended_well = true;
     return OK;
 }
@@ -63,7 +84,9 @@ static fault lead(struct mpi *w)
 /* Whoever fails tells the leader, who ends the run; and stays until it is told to go, since others may still be looked at. */
 static fault follow(struct mpi *w)
 {
-    fault f = wait_for_members(w, has_begun, NULL);
+    fault f = warm_up(w);
+    if (!f)
+        f = wait_for_members(w, has_begun, NULL);
     begin(w);
     if (!f)
         f = live(w);
@@ -123,6 +146,7 @@ static fault open_parts(struct mpi *w)
     TRY(waits_open(&w->known, w->stage->n_agents, w->n));
     if (is_leader(w) && w->n <= MOST_IN_TABLE && !(w->rows_of_waits = calloc(w->n * w->n, sizeof(double))))
         return OUT_OF_MEMORY;
+    TRY(bell_open(w));
     TRY(part_from_other_worlds(w));
     TRY(courier_open(w));
     TRY(mpi_meet(w));
@@ -149,6 +173,8 @@ fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct ag
                       .learners = MPI_COMM_NULL,
                       .counting = MPI_REQUEST_NULL,
                       .pause_at = NEVER,
+                      .alarm_s = NO_ALARM,
+                      .is_cold = true,
                       .suspect = NOBODY};
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
@@ -177,17 +203,9 @@ static bool all_have_closed(const struct mpi *w)
 #define FAREWELL_S 3.0
 
 /* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
-static bool all_is_sent(const struct mpi *w)
-{
-    for (const struct sending *s = w->sendings; s; s = s->next)
-        if (!s->offer)
-            return false;
-    return true;
-}
-
 static bool may_leave(const struct mpi *w)
 {
-    return all_is_sent(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
+    return !is_sending(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
 }
 
 /* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
@@ -225,6 +243,7 @@ void mpi_close(struct mpi *w)
     if (w->lessons.is_open)
         say_goodbye(w);
     lessons_close(w);
+    bell_close(w);
     courier_close(w);
     bool all_are_here = !w->n_gone && !w->is_given_up;
     if (all_are_here)

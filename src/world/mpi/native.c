@@ -29,7 +29,10 @@ static bool is_over(const struct mpi *w, const void *ctx)
 
 fault wait_for_all(struct mpi *w, MPI_Request *request)
 {
-    TRY(wait_for_members(w, is_over, &request));
+    w->in_collective = true;
+    fault f = wait_for_members(w, is_over, &request);
+    w->in_collective = false;
+    TRY(f);
     if (!w->n_gone)
         return OK;
     /* the request is left as it is, and what it points to, since nothing more will be asked of this MPI */

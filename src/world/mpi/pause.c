@@ -44,7 +44,7 @@ void set_own_account(struct mpi *w, const struct account *a)
 static struct state own_state(struct mpi *w, uint64_t probe)
 {
     return (struct state){.probe = probe,
-                          .is_busy = w->goes_on || is_computing(w),
+                          .is_busy = w->goes_on || w->is_cold || is_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
@@ -183,6 +183,9 @@ void hear_of_pause(struct mpi *w, struct message *m)
     case MSG_STATE:
         hear_state(w, m);
         return;
+    case MSG_WARM_UP:
+        w->may_warm_up = true;
+        return;
     case MSG_STILL:
         stand_still(w, true);
         return;
@@ -232,12 +235,6 @@ fault ask_all(struct mpi *w)
     return OK;
 }
 
-static bool is_past(const struct mpi *w, const void *ctx)
-{
-    (void)w;
-    return clock_now_s() >= *(const double *)ctx;
-}
-
 fault make_quiet(struct mpi *w)
 {
     uint64_t before = NEVER;
@@ -255,8 +252,7 @@ fault make_quiet(struct mpi *w)
         if (!busy && sent == heard && sent == before)
             return OK;
         before = !busy && sent == heard ? sent : NEVER;
-        double until = clock_now_s() + 2e-4;
-        TRY(wait_for_members(w, is_past, &until));
+        TRY(wait_to(w, clock_now_s() + 2e-4));
     }
 }
 

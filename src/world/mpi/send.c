@@ -60,6 +60,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     }
     w->told[to]++;
     put_on_the_way(w, s, s->copy, n, to, TAG_HEAD);
+    bell_ring(w->peers[to].bell);
 }
 
 void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
@@ -168,6 +169,14 @@ void look_after_sendings(struct mpi *w)
             take_off(w, at);
         else
             at = &(*at)->next;
+}
+
+bool is_sending(const struct mpi *w)
+{
+    for (const struct sending *s = w->sendings; s; s = s->next)
+        if (!s->offer)
+            return true;
+    return false;
 }
 
 void hear_of_fetching(struct mpi *w, uint64_t offer)

@@ -11,20 +11,15 @@ static double mpi_now(const struct link *l)
     return world_now_s(mpi_in(l));
 }
 
-struct hour {
-    double at_s;
-};
-
-static bool has_struck(const struct mpi *w, const void *ctx)
-{
-    return world_now_s(w) >= ((const struct hour *)ctx)->at_s;
-}
-
+/* The world's clock may stand still meanwhile. */
 static fault mpi_sleep(struct link *l, double seconds)
 {
     struct mpi *w = mpi_of(l);
-    struct hour until = {world_now_s(w) + seconds};
-    return wait_for_members(w, has_struck, &until);
+    double until = world_now_s(w) + seconds;
+    do
+        TRY(wait_to(w, clock_now_s() + until - world_now_s(w)));
+    while (world_now_s(w) < until);
+    return OK;
 }
 
 /* ---- lessons ---- */

@@ -5,7 +5,6 @@
  */
 #include <sched.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "world/mpi/inside.h"
@@ -40,21 +39,55 @@ const char *member_called(const struct mpi *w, size_t member, char name[128])
     return name;
 }
 
-enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000, YIELDS_BEFORE_NAP = 64, NAP_NS = 20000 };
+enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000, YIELDS_BEFORE_NAP = 64 };
+#define LEAST_NAP_S 2e-5
+#define MOST_NAP_S  2e-4
+#define LONG_NAP_S  0.02 /* where a bell ends it: signs of life and deaths are looked after now and then */
 
-/* Polls for a while, then now and then. Where ranks outnumber cores every poll gives the core away, and soon one naps: a core
- * that is only offered may come back at once, though somebody waits for it. */
-static void rest(struct mpi *w, unsigned *n_polls)
+/* The MPI has something to do that nobody will ring for. */
+static bool is_moving(const struct mpi *w)
 {
-    if (w->lessons.is_running || *n_polls >= POLLS_BEFORE_FETCH)
+    for (size_t i = 0; i < w->n; i++)
+        if (w->peers[i].arriving)
+            return true;
+    return w->in_collective || is_sending(w);
+}
+
+/* An eighth of the time napped so far, so that no wait becomes much longer by it. A server that woke up every 20 microseconds
+ * took a tenth of a core from those it waited for. */
+static double next_nap_s(double *nap_s)
+{
+    double now = *nap_s;
+    *nap_s = fmin(*nap_s * 9 / 8, MOST_NAP_S);
+    return now;
+}
+
+struct pauses { /* of one wait */
+    unsigned n_polls;
+    double nap_s;
+};
+
+/* Polls for a while, if the core is its own to do so, then sleeps until the bell rings. Where something may come without a ring
+ * it naps now and then; where ranks outnumber cores it gives the core away before. */
+static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
+{
+    bool beside_job = w->lessons.is_running && is_computing(w), many = w->seat.oversubscribed;
+    bool rings = w->all_ring && !is_moving(w);
+    unsigned polls = beside_job || (many && rings) ? 0 : many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP;
+    if (w->lessons.is_running || p->n_polls >= POLLS_BEFORE_FETCH)
         fetch_everything(w);
-    if (w->lessons.is_running && rest_beside_job(w))
+    if (++p->n_polls <= polls) {
+        if (many || p->n_polls > polls / 2)
+            sched_yield();
         return;
-    bool many = w->seat.oversubscribed;
-    if (++*n_polls > (many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP))
-        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
-    else if (many || *n_polls > POLLS_BEFORE_NAP / 2)
-        sched_yield();
+    }
+    bool first = p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
+    if (!first)
+        fetch_everything(w);
+    double nap_s = first ? LEAST_NAP_S : rings ? LONG_NAP_S : beside_job ? nap_beside_job_s(w) : next_nap_s(&p->nap_s);
+    double left_s = w->alarm_s - clock_now_s();
+    if (left_s > 0)
+        bell_sleep(w, heard, fmin(nap_s, left_s));
 }
 
 static fault broken(const struct mpi *w)
@@ -64,22 +97,38 @@ static fault broken(const struct mpi *w)
 
 fault wait_for_members(struct mpi *w, is_done *done, const void *ctx)
 {
-    unsigned n_polls = 0;
+    struct pauses pauses = {.nap_s = LEAST_NAP_S};
     for (;;) {
+        uint32_t heard = bell_heard(w);
         progress(w);
         if (done(w, ctx))
             return OK;
         if (w->broken)
             return broken(w);
-        rest(w, &n_polls);
+        rest(w, heard, &pauses);
     }
+}
+
+static bool is_past(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return clock_now_s() >= w->alarm_s;
+}
+
+fault wait_to(struct mpi *w, double real_s)
+{
+    w->alarm_s = real_s;
+    fault f = wait_for_members(w, is_past, NULL);
+    w->alarm_s = NO_ALARM;
+    return f;
 }
 
 fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
 {
     double since = world_now_s(w);
-    unsigned n_polls = 0;
+    struct pauses pauses = {.nap_s = LEAST_NAP_S};
     for (;;) {
+        uint32_t heard = bell_heard(w);
         progress(w);
         if (done(w, ctx))
             return OK;
@@ -94,6 +143,6 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_of(w),
                         whom == ANYONE ? name : member_called(w, whom, name));
         }
-        rest(w, &n_polls);
+        rest(w, heard, &pauses);
     }
 }
