@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The virtual clock beside the real one: the same experiment in the local world, whose clock is virtual, and on ranks.
 
-    bench/clock.py PATH/TO/veche [--mpirun mpirun] [--rounds 5] [--agents 2] [--samples 8000] [--out FILE]
+    bench/clock.py PATH/TO/veche [--mpirun mpirun] [--rounds 5] [--agents 2] [--samples 8000] [--only allreduce,ps] [--out FILE]
 
-fashion-cnn, batch 32, Adam, agents of one thread each on this machine; Fashion-MNIST must be here (`veche data get`). In every round
-this machine is measured once (`machines: {measured: AGENTS}`), the virtual clock tells from that what each method takes, and then the
+fashion-cnn, batch 32, Adam, agents of one thread each on this machine; Fashion-MNIST must be here (`veche data get`). For every
+method and round this machine is measured (`machines: {measured: AGENTS}`), the virtual clock tells from that what the method takes, and the
 ranks train. The table has the medians over the rounds, and of the ratios virtual / real the median, least and greatest. Wanted: within
 15 % for each method, and the order of the methods that differ by more than they scatter.
 
@@ -50,7 +50,9 @@ def read_arguments():
     p.add_argument("--agents", type=int, default=2)
     p.add_argument("--samples", type=int, default=8000)
     p.add_argument("--out", help="where the figures go (default: clock.json beside the program)")
+    p.add_argument("--only", default=",".join(METHODS), help="methods, with commas between (default: all five)")
     args = p.parse_args()
+    args.only = args.only.split(",")
     args.veche = os.path.abspath(args.veche)
     args.out = args.out or os.path.join(os.path.dirname(args.veche), "clock.json")
     return args
@@ -79,12 +81,13 @@ class Clock:
         self.run("train.epochs=0.01")
         with open(os.path.join(self.folder, "runs/clock/experiment.yaml")) as file:
             text = file.read()
-        self.measured.append([float(re.search(rf"^  {key}: (\S+)$", text, re.M)[1]) for key in ("rate", "memory_gbps")])
-        return "machines={{rate: {}, memory_gbps: {}}}".format(*self.measured[-1])
+        self.measured.append([float(re.search(rf"\b{key}: ([^\s}}]+)", text)[1]) for key in ("rate", "memory_gbps", "sigma")])
+        return "machines={{rate: {}, memory_gbps: {}, stragglers: {{scatter: {}}}}}".format(*self.measured[-1])
 
     def round(self):
-        machines, figures = self.measure(), {}
-        for method, helpers in METHODS.items():
+        figures = {}
+        for method, helpers in ((m, METHODS[m]) for m in self.args.only):
+            machines = self.measure()
             there, others = self.run("world=mpi", "machines={}", f"strategy={method}", ranks=self.args.agents + helpers)
             here, _ = self.run("engine.kind=null", machines, f"strategy={method}")
             figures[method] = dict(virtual_s=here["virtual_s"], real_s=there["virtual_s"], others=round(others, 3))
@@ -92,11 +95,11 @@ class Clock:
 
 
 def table(clock):
-    rates, memories = zip(*clock.measured)
+    rates, memories, sigmas = zip(*clock.measured)
     print(f"measured: {statistics.median(rates):.0f} samples a second ({min(rates):.0f} to {max(rates):.0f}), "
-          f"memory {statistics.median(memories):.1f} GB/s")
+          f"memory {statistics.median(memories):.1f} GB/s, lessons scatter by {statistics.median(sigmas):.3f} ({min(sigmas):.3f} to {max(sigmas):.3f})")
     print(f"{'method':10} {'virtual s':>10} {'real s':>8} {'ratio':>6} {'least':>6} {'most':>6}  others")
-    for method in METHODS:
+    for method in clock.args.only:
         of = [f[method] for f in clock.figures]
         ratios = [f["virtual_s"] / f["real_s"] for f in of]
         middle = {key: statistics.median(f[key] for f in of) for key in of[0]}
@@ -106,7 +109,7 @@ def table(clock):
         print(f"{method:10} {middle['virtual_s']:10.3f} {middle['real_s']:8.3f} {statistics.median(ratios):6.2f} "
               f"{min(ratios):6.2f} {max(ratios):6.2f}  {middle['others']:.0%}{verdict}")
     for side in ("virtual_s", "real_s"):
-        order = sorted(METHODS, key=lambda m: statistics.median(f[m][side] for f in clock.figures))
+        order = sorted(clock.args.only, key=lambda m: statistics.median(f[m][side] for f in clock.figures))
         print(f"{side[:-2]:8} {' < '.join(order)}")
 
 
