@@ -2,7 +2,7 @@
 # Feeds every reader nonsense under libFuzzer, ASan and UBSan: short.sh BUILD [SECONDS for each reader].
 # The library is built with clang for it, with every warning an error; hot files once, and little optimised, since building is most of it.
 set -euo pipefail
-build=$1-fuzz seconds=${2:-8}
+build=$1-fuzz seconds=${2:-5}
 if ! command -v clang >/dev/null; then
     echo "SKIPPED: clang is not installed"
     exit 77
