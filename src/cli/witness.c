@@ -3,12 +3,14 @@
  * MPICH's mpirun ends all other ranks at once when one is gone, and names one of them, as likely as not
  * another one. It notices by the end of the rank's connection to it. So a small process, forked before
  * anything else, holds that connection open, too: when its rank has ended it looks how, says so, and lets go.
- * A rank that mpirun itself ends takes its witness along, since both are of one process group.
+ * A rank that mpirun itself ends takes its witness along, since both are of one process group. Once the
+ * connection ends mpirun may leave without reading what was said before, so that is waited for.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +37,15 @@ static int signal_that_killed(pid_t process)
     return at ? atoi(at) & 0x7f : 0;
 }
 
+static void say(const char *rank, pid_t process, const char *host, int by)
+{
+    int unread = 0;
+    dprintf(STDERR_FILENO, "veche: rank %s (process %d on %s) was killed by signal %d\n", rank, (int)process, host, by);
+    for (int i = 0; i < 200 && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* and passed on */
+}
+
 static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
 {
     char host[64] = "", word;
@@ -50,8 +61,7 @@ static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
     for (int i = 0; i < 1000 && (by = signal_that_killed(process)) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (by > 0)
-        dprintf(STDERR_FILENO, "veche: rank %s (process %d on %s) was killed by signal %d\n", rank,
-                (int)process, host, by);
+        say(rank, process, host, by);
     _exit(0);
 }
 
