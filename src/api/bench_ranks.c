@@ -216,6 +216,7 @@ static fault play(struct trial *t, char **json)
     struct mpi_seat seat;
     struct experiment *e;
     struct veche_run *r;
+    mpi_will_wait_in_calls();
     TRY(mpi_join(false, &seat));
     TRY(make_experiment(t, &seat, &e));
     TRY(session_open(e, &seat, NULL, &r));

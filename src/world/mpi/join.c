@@ -101,6 +101,13 @@ static void tell_open_mpi_not_to_yield(void)
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
 }
 
+void mpi_will_wait_in_calls(void)
+{
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    if (!here || atoi(here) > cores_available())
+        setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+}
+
 /* ---- together ---- */
 
 static void host_name(char name[64])

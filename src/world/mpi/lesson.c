@@ -130,6 +130,12 @@ static bool is_warm(const struct mpi *w, const void *ctx)
     return job_is_over((struct mpi *)w);
 }
 
+static void copy_floats(float *to, const float *from, size_t n)
+{
+    if (n) /* of no floats there is no place */
+        memcpy(to, from, n * sizeof *to);
+}
+
 /* A lesson whose outcome is thrown away, on rows that are afterwards what they were. */
 static fault learn_for_nothing(struct mpi *w, float *stats, float *grads)
 {
@@ -137,14 +143,14 @@ static fault learn_for_nothing(struct mpi *w, float *stats, float *grads)
     size_t replica = w->keeps_copy, n_stats = floats_of(w, ROW_STATS), n_grads = floats_of(w, ROW_GRADS);
     float *stats_now = w->engine->ops->floats(w->engine, ROW_STATS, replica);
     float *grads_now = w->engine->ops->floats(w->engine, ROW_GRADS, replica);
-    memcpy(stats, stats_now, n_stats * sizeof *stats);
-    memcpy(grads, grads_now, n_grads * sizeof *grads);
+    copy_floats(stats, stats_now, n_stats);
+    copy_floats(grads, grads_now, n_grads);
     lesson_begin(w, w->agent->lessons);
     TRY(wait_for_members(w, is_warm, NULL));
     fault f = l->verdict;
     l->verdict = OK;
-    memcpy(stats_now, stats, n_stats * sizeof *stats);
-    memcpy(grads_now, grads, n_grads * sizeof *grads);
+    copy_floats(stats_now, stats, n_stats);
+    copy_floats(grads_now, grads, n_grads);
     return f;
 }
 

@@ -29,6 +29,8 @@ struct mpi_seat {
 /* Starts MPI (once in a process; it is ended when the process is), and takes a seat among all ranks, who call this together,
  * or one with nobody beside it. */
 fault mpi_join(bool alone, struct mpi_seat *out);
+/* Before that, where somebody will wait in calls of the MPI (mpi_sum_at_once): it gives cores away where ranks outnumber them. */
+void mpi_will_wait_in_calls(void);
 /* How many processes a launcher has started, as it says in the environment; 1 where there is none. */
 size_t mpi_launched(void);
 bool mpi_has_launcher(void);

@@ -42,7 +42,12 @@ const char *member_called(const struct mpi *w, size_t member, char name[128])
 enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000, YIELDS_BEFORE_NAP = 64 };
 #define LEAST_NAP_S 2e-5
 #define MOST_NAP_S  2e-4
-#define LONG_NAP_S  0.02 /* where a bell ends it: signs of life and deaths are looked after now and then */
+
+/* Where a bell ends it: signs of life and deaths are looked after now and then. */
+static double long_nap_s(const struct mpi *w)
+{
+    return fmin(0.02, patience_of(w) / 16);
+}
 
 /* The MPI has something to do that nobody will ring for. */
 static bool is_moving(const struct mpi *w)
@@ -84,7 +89,7 @@ static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
     bool first = p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
     if (!first)
         fetch_everything(w);
-    double nap_s = first ? LEAST_NAP_S : rings ? LONG_NAP_S : beside_job ? nap_beside_job_s(w) : next_nap_s(&p->nap_s);
+    double nap_s = first ? LEAST_NAP_S : rings ? long_nap_s(w) : beside_job ? nap_beside_job_s(w) : next_nap_s(&p->nap_s);
     double left_s = w->alarm_s - clock_now_s();
     if (left_s > 0)
         bell_sleep(w, heard, fmin(nap_s, left_s));
