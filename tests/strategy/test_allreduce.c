@@ -404,7 +404,7 @@ static const char *const strategies[] = {
     "{kind: allreduce, algorithm: star}",
     "{kind: allreduce, algorithm: tree, bucket_kb: 0.05}",
     "{kind: allreduce, algorithm: halving-doubling}",
-    "{kind: allreduce, algorithm: binary-blocks, mix_statistics: true}",
+    "{kind: allreduce, algorithm: binary-blocks}",
     "{kind: allreduce, algorithm: butterfly}",
     "{kind: allreduce, algorithm: all-to-all, backups: 1}",
     "{kind: allreduce, algorithm: ring, backups: 1}",

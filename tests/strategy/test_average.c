@@ -348,7 +348,7 @@ static const char *const strategies[] = {
     "{kind: average, tau: 1}",
     "{kind: average, tau: 3, algorithm: tree, weights: data}",
     "{kind: average, tau: 2, momentum: 0.5, algorithm: halving-doubling}",
-    "{kind: average, tau: 2, mix_momentum: true, algorithm: butterfly}",
+    "{kind: average, tau: 2, algorithm: butterfly}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 
