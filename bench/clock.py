@@ -53,6 +53,9 @@ def read_arguments():
     p.add_argument("--only", default=",".join(METHODS), help="methods, with commas between (default: all five)")
     args = p.parse_args()
     args.only = args.only.split(",")
+    for method in args.only:
+        if method not in METHODS:
+            p.error(f"--only: '{method}' is none of {', '.join(METHODS)}")
     args.veche = os.path.abspath(args.veche)
     args.out = args.out or os.path.join(os.path.dirname(args.veche), "clock.json")
     return args

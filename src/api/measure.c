@@ -35,7 +35,10 @@ static double sigma_of(double gini)
     double low = 0, high = MOST_SIGMA;
     for (int i = 0; i < 50; i++) {
         double middle = (low + high) / 2;
-        *(erf(middle / 2) < gini ? &low : &high) = middle;
+        if (erf(middle / 2) < gini)
+            low = middle;
+        else
+            high = middle;
     }
     return low;
 }

@@ -79,16 +79,15 @@ static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
     bool beside_job = w->lessons.is_running && is_computing(w), many = w->seat.oversubscribed;
     bool rings = w->all_ring && !is_moving(w);
     unsigned polls = beside_job || (many && rings) ? 0 : many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP;
-    if (w->lessons.is_running || p->n_polls >= POLLS_BEFORE_FETCH)
+    bool sleeps = ++p->n_polls > polls;
+    bool first = p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
+    if (w->lessons.is_running || p->n_polls > POLLS_BEFORE_FETCH || (sleeps && !first))
         fetch_everything(w);
-    if (++p->n_polls <= polls) {
+    if (!sleeps) {
         if (many || p->n_polls > polls / 2)
             sched_yield();
         return;
     }
-    bool first = p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
-    if (!first)
-        fetch_everything(w);
     double nap_s = first ? LEAST_NAP_S : rings ? long_nap_s(w) : beside_job ? nap_beside_job_s(w) : next_nap_s(&p->nap_s);
     double left_s = w->alarm_s - clock_now_s();
     if (left_s > 0)
