@@ -1,13 +1,12 @@
 /* bench.c - see bench.h.
  *
- * The time is cut into repeats; a repeat is as many rounds as fit. The median of the repeats is reported,
- * since other programs on the machine disturb some of them.
+ * For a comparison of engines the time is cut into repeats; a repeat is as many rounds as fit. The median of the repeats is reported,
+ * since other programs on the machine disturb some of them. A run is disturbed by them, too, so what it will take is told by the mean.
  */
 #include "engine/bench.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -203,7 +202,7 @@ struct runner {
     pthread_t thread;
     double lessons_s[MOST_LESSONS];
     size_t n_lessons;
-    struct engine_pace repeats[BENCH_REPEATS], pace;
+    struct engine_pace pace;
     double seconds;
     fault verdict;
 };
@@ -241,39 +240,18 @@ static fault run_paced(struct runner *r, double seconds, struct engine_pace *out
     return OK;
 }
 
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of the double at this offset. */
-static double median_of(const struct engine_pace *repeats, size_t offset)
-{
-    double sorted[BENCH_REPEATS];
-    for (int i = 0; i < BENCH_REPEATS; i++)
-        sorted[i] = *(const double *)((const char *)&repeats[i] + offset);
-    qsort(sorted, BENCH_REPEATS, sizeof *sorted, rising);
-    return sorted[BENCH_REPEATS / 2];
-}
-
-static fault run_repeats(struct runner *r)
+static fault warm_up_and_run(struct runner *r)
 {
     struct engine_pace warm;
     TRY(run_paced(r, r->seconds / 5, &warm));
     r->n_lessons = 0;
-    for (int i = 0; i < BENCH_REPEATS; i++)
-        TRY(run_paced(r, r->seconds * 0.8 / BENCH_REPEATS, &r->repeats[i]));
-    r->pace = (struct engine_pace){median_of(r->repeats, offsetof(struct engine_pace, lesson_s)),
-                                   median_of(r->repeats, offsetof(struct engine_pace, step_s)),
-                                   median_of(r->repeats, offsetof(struct engine_pace, mix_s)), 0};
-    return OK;
+    return run_paced(r, r->seconds * 0.8, &r->pace);
 }
 
 static void *run_in_thread(void *arg)
 {
     struct runner *r = arg;
-    r->verdict = run_repeats(r);
+    r->verdict = warm_up_and_run(r);
     return NULL;
 }
 
@@ -334,6 +312,7 @@ fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup
     struct engine_setup one = *setup;
     fault f = runners ? OK : OUT_OF_MEMORY;
     one.n_replicas = one.n_spare = 1;
+    one.rows_on_host = true; /* as ranks have them, in memory that has no large pages */
     for (size_t i = 0; !f && i < side_by_side; i++) {
         runners[i].seconds = seconds;
         f = bench_open(ops, &one, &runners[i].bench);

@@ -30,8 +30,8 @@ struct engine_pace {
 };
 
 /* So many engines, each with one replica and setup->threads threads, do all three over and over, each in a thread of
- * its own, for about `seconds`: what one of them takes where so many share this machine, its caches and its memory. The
- * median of the repeats, and of that the mean over the engines. Lessons at one time are those of engine i and i + 1; of an
+ * its own, for about `seconds`: what one of them takes on average where so many share this machine, its caches and its memory,
+ * with rows in memory as ranks have it. Lessons at one time are those of engine i and i + 1; of an
  * engine alone, one and another half of the measurement later, as if on another machine. */
 fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup, size_t side_by_side,
                   double seconds, struct engine_pace *out);

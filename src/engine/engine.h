@@ -131,9 +131,11 @@ struct engine_ops {
     fault (*read)(struct engine *e, enum row row, size_t replica, float *floats);
     fault (*write)(struct engine *e, enum row row, size_t replica, const float *floats);
 
-    /* Where a row lies in this process's memory, aligned to 64 bytes; it stays there for the engine's life. Optional: the
-     * rows lie on a device (mirror.h has them here all the same). */
+    /* Where a row lies in this process's memory, aligned to 64 bytes; it stays there until it is exchanged. Optional, with
+     * `exchange`: the rows lie on a device (mirror.h has them here all the same). */
     float *(*floats)(struct engine *e, enum row row, size_t replica);
+    /* Two rows of a kind, replicas or spare, change places: no float moves. */
+    void (*exchange)(struct engine *e, enum row row, size_t a, size_t b);
 
     /* Runs the last call's lessons again, kernel by kernel, and measures the device. Optional: an engine on the host has
      * no kernels to tell apart. Spoils gradients and statistics. */

@@ -7,6 +7,7 @@
 #include "engine/host.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/loops.h"
@@ -18,6 +19,17 @@ static size_t n_rows_of(const struct engine_setup *s)
     return s->n_replicas + s->n_spare;
 }
 
+static void lay_out(struct host *h)
+{
+    size_t n_rows = n_rows_of(&h->engine.setup);
+    float *at = h->memory.bytes;
+    for (int row = 0; row < N_ROWS; row++) {
+        h->rows[row] = h->rows[0] + (size_t)row * n_rows;
+        for (size_t i = 0; i < n_rows; i++, at += h->stride[row])
+            h->rows[row][i] = at;
+    }
+}
+
 static fault open_rows(struct host *h)
 {
     const struct engine_setup *s = &h->engine.setup;
@@ -26,14 +38,23 @@ static fault open_rows(struct host *h)
         h->stride[row] = round_up(row_size(s, (enum row)row), ROW_ALIGN);
         n_floats += h->stride[row] * n_rows_of(s);
     }
-    TRY((s->rows_on_host ? block_open_shared : block_open)(n_floats * sizeof(float), &h->memory));
-    h->engine.shared = h->memory.is_shared ? &h->memory : NULL;
-    float *at = h->memory.bytes;
-    for (int row = 0; row < N_ROWS; row++) {
-        h->rows[row] = at;
-        at += h->stride[row] * n_rows_of(s);
+    h->rows[0] = calloc(N_ROWS * n_rows_of(s), sizeof *h->rows[0]);
+    if (!h->rows[0])
+        return OUT_OF_MEMORY;
+    fault f = (s->rows_on_host ? block_open_shared : block_open)(n_floats * sizeof(float), &h->memory);
+    if (f) {
+        free(h->rows[0]);
+        return f;
     }
+    h->engine.shared = h->memory.is_shared ? &h->memory : NULL;
+    lay_out(h);
     return OK;
+}
+
+static void close_rows(struct host *h)
+{
+    block_close(&h->memory);
+    free(h->rows[0]);
 }
 
 static void start_slots(struct host *h)
@@ -44,7 +65,7 @@ static void start_slots(struct host *h)
     const struct optim_row *optim = optim_row(s->optim);
     for (size_t slot = 0; slot < optim->n_slots; slot++)
         for (size_t i = 0; i < h->stride[ROW_SLOT0 + slot] * s->n_replicas; i++)
-            h->rows[ROW_SLOT0 + slot][i] = optim->slot_start[slot];
+            h->rows[ROW_SLOT0 + slot][0][i] = optim->slot_start[slot];
 }
 
 fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup)
@@ -59,7 +80,7 @@ fault host_init(struct host *h, const struct engine_ops *ops, const struct engin
     start_slots(h);
     fault f = pool_open(setup->threads, &h->pool);
     if (f)
-        block_close(&h->memory);
+        close_rows(h);
     return f;
 }
 
@@ -74,7 +95,7 @@ size_t host_row_bytes(const struct host *h)
 void host_release(struct host *h)
 {
     pool_close(h->pool);
-    block_close(&h->memory);
+    close_rows(h);
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -242,4 +263,12 @@ float *host_floats(struct engine *e, enum row row, size_t replica)
 void host_sample(const struct samples *s, struct pick pick, float *out)
 {
     loops_of(isa_here())->sample(s, pick, out);
+}
+
+void host_exchange(struct engine *e, enum row row, size_t a, size_t b)
+{
+    float **rows = ((struct host *)e)->rows[row], *at = rows[a];
+    assert(a < n_rows_of(&e->setup) && b < n_rows_of(&e->setup));
+    rows[a] = rows[b];
+    rows[b] = at;
 }

@@ -14,8 +14,8 @@ struct host {
     enum isa isa;          /* of the loops, the best there is unless the setup says otherwise */
     bool alone;            /* steps and mixes by the caller alone: somebody else is on the other cores */
     struct block memory;   /* owned: all rows */
-    float *rows[N_ROWS];   /* [replicas + spare][stride[row]] */
-    size_t stride[N_ROWS]; /* floats; a multiple of 16 */
+    float **rows[N_ROWS];  /* [replicas + spare], owned together: where each lies in the memory, of stride[row] floats */
+    size_t stride[N_ROWS]; /* a multiple of 16 */
 };
 
 /* Sets up the shared part; rows start as zeros, slots as the optimiser says. */
@@ -27,7 +27,7 @@ size_t host_row_bytes(const struct host *h);
 
 static inline float *host_row(const struct host *h, enum row row, size_t replica)
 {
-    return h->rows[row] + h->stride[row] * replica;
+    return h->rows[row][replica];
 }
 
 /* Ready-made entries for struct engine_ops. */
@@ -36,6 +36,7 @@ fault host_mix(struct engine *e, const struct blend *blends, size_t n);
 fault host_read(struct engine *e, enum row row, size_t replica, float *floats);
 fault host_write(struct engine *e, enum row row, size_t replica, const float *floats);
 float *host_floats(struct engine *e, enum row row, size_t replica);
+void host_exchange(struct engine *e, enum row row, size_t a, size_t b);
 
 /* into = sum of weights[i] * from[i] over n floats, in this order and to the bits of host_mix, by the calling
  * thread. There is one term or more; `into` may be one of them, else it overlaps none. */

@@ -101,6 +101,7 @@ fault mirror_open(const struct engine_ops *device, const struct engine_setup *se
                                  .read = host_read,
                                  .write = host_write,
                                  .floats = host_floats,
+                                 .exchange = host_exchange,
                                  .describe = mirror_describe};
     fault f = host_init(&m->host, &m->ops, setup);
     if (f) {

@@ -137,6 +137,33 @@ static void rows_can_be_reached_where_they_lie(void **state)
     fixture_free(&f);
 }
 
+static void rows_that_change_places_keep_their_floats(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    f.setup.n_spare = 2;
+    const struct engine_ops *all[] = {&engine_ref, &engine_null};
+    float *x = calloc(f.g->size, sizeof *x);
+    for (int k = 0; k < 2; k++) {
+        struct engine *e;
+        assert_null(all[k]->open(&f.setup, &e));
+        for (size_t r = 0; r < 3; r++)
+            e->ops->floats(e, ROW_PARAMS, r)[f.g->size - 1] = e->ops->floats(e, ROW_GRADS, r)[0] = (float)r;
+        const float *mine = e->ops->floats(e, ROW_PARAMS, 0), *spare = e->ops->floats(e, ROW_PARAMS, 2);
+        e->ops->exchange(e, ROW_PARAMS, 0, 2);
+        assert_ptr_equal(e->ops->floats(e, ROW_PARAMS, 0), spare);
+        assert_ptr_equal(e->ops->floats(e, ROW_PARAMS, 2), mine);
+        for (size_t r = 0; r < 3; r++) {
+            assert_null(e->ops->read(e, ROW_PARAMS, r, x));
+            assert_true(x[f.g->size - 1] == 2 - (float)r);
+            assert_true(e->ops->floats(e, ROW_GRADS, r)[0] == (float)r); /* of another kind: it stays */
+        }
+        engine_close(e);
+    }
+    free(x);
+    fixture_free(&f);
+}
+
 /* Numbers of all sizes and both signs, so that any other order of a sum rounds otherwise. */
 static void fill_rough(float *x, size_t n, uint64_t key)
 {
@@ -363,6 +390,7 @@ int main(void)
         cmocka_unit_test(rows_start_as_zeros_and_slots_as_the_optimiser_says),
         cmocka_unit_test(rows_are_as_long_as_the_graph_and_optimiser_ask),
         cmocka_unit_test(rows_can_be_reached_where_they_lie),
+        cmocka_unit_test(rows_that_change_places_keep_their_floats),
         cmocka_unit_test(a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum),
         cmocka_unit_test(every_instruction_set_sums_to_the_same_bits),
         cmocka_unit_test(every_instruction_set_makes_the_same_pictures),

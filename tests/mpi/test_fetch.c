@@ -14,10 +14,16 @@ static fault send_parameters(struct agent *a, size_t to)
     return a->link->ops->send_rows(a->link, to, OFFERED, whole(ROWS_PARAMS));
 }
 
-static fault fill_by_mixing(struct agent *a, double factor)
+static fault mix_up_to(struct agent *a, size_t end, double factor)
 {
     struct term mine = {factor, ROW_PARAMS, NULL};
-    return a->link->ops->mix(a->link, ROW_PARAMS, 0, TO_END, &mine, 1);
+    return a->link->ops->mix(a->link, ROW_PARAMS, 0, end, &mine, 1);
+}
+
+/* All but the last float: a part of a row has to wait for those who read it. */
+static fault fill_by_mixing(struct agent *a, double factor)
+{
+    return mix_up_to(a, crew_of(a)->size - 1, factor);
 }
 
 static bool is_offered(const struct parcel *p)
@@ -141,6 +147,39 @@ static void whoever_waits_fetches_what_it_has_in_hand(void **state)
 {
     (void)state;
     crew_run(write_before_the_second_word, "");
+}
+
+/* Nobody waits for a reader to write a whole row, once; the second time what is written is what the reader has. */
+static fault write_beside(struct agent *a)
+{
+    struct mpi *w = mpi_of(a->link);
+    struct parcel p;
+    crew_fill(a, ROW_PARAMS, 1);
+    if (a->index == 0) {
+        const float *before = crew_row(a, ROW_PARAMS);
+        TRY(send_parameters(a, 1));
+        bool is_read = is_being_sent(w, ROW_PARAMS, 0, TO_END); /* it may have been, already */
+        TRY(mix_up_to(a, TO_END, 2));
+        CHECK(is_read == (crew_row(a, ROW_PARAMS) != before));
+        CHECK(crew_row_is(a, ROW_PARAMS, 2));
+        TRY(mix_up_to(a, TO_END, 2));
+        CHECK(crew_row_is(a, ROW_PARAMS, 4));
+        TRY(send_parameters(a, 1));
+        TRY(mix_up_to(a, TO_END, 2));
+        return OK;
+    }
+    for (int k = 0; k < 2 && a->index == 1; k++) {
+        TRY(a->link->ops->recv_rows(a->link, 0, OFFERED, &p, NULL));
+        CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, k ? 4 : 1));
+        a->link->ops->drop(a->link, &p);
+    }
+    return OK;
+}
+
+static void a_whole_row_is_written_beside_the_one_that_is_read(void **state)
+{
+    (void)state;
+    crew_run(write_beside, "");
 }
 
 static fault forget_offers(struct agent *a)
@@ -388,6 +427,7 @@ int main(void)
         crew_test(2, those_who_write_what_others_have_not_read_do_not_wait_for_ever),
         crew_test(2, whoever_waits_fetches_what_was_offered),
         crew_test(2, whoever_waits_fetches_what_it_has_in_hand),
+        crew_test(2, a_whole_row_is_written_beside_the_one_that_is_read),
         crew_test(2, what_was_offered_and_forgotten_is_let_go),
         crew_test(2, rows_that_cannot_be_seen_are_sent),
         crew_test(3, a_look_does_not_come_before_a_write_that_waits_for_readers_alone),

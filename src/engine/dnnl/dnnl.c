@@ -274,6 +274,7 @@ const struct engine_ops engine_dnnl = {
     .read = host_read,
     .write = host_write,
     .floats = host_floats,
+    .exchange = host_exchange,
     .processor = onednn_describe,
     .describe = dnnl_describe,
 };

@@ -78,5 +78,6 @@ const struct engine_ops engine_null = {
     .read = host_read,
     .write = host_write,
     .floats = host_floats,
+    .exchange = host_exchange,
     .describe = null_describe,
 };

@@ -162,5 +162,6 @@ const struct engine_ops engine_ref = {
     .read = host_read,
     .write = host_write,
     .floats = host_floats,
+    .exchange = host_exchange,
     .describe = ref_describe,
 };

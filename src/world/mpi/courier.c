@@ -43,7 +43,8 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     memcpy(&h, slot->bytes, sizeof h);
     if (w->peers[from].is_gone)
         return; /* it was given up: nobody wants to know any more */
-    struct message *m = message_new(w, h.offer ? 0 : (size_t)h.n_bytes);
+    size_t n_bytes = h.offer ? sizeof(struct places) : (size_t)h.n_bytes;
+    struct message *m = message_new(w, n_bytes);
     if (!m) {
         break_off(w, OUT_OF_MEMORY);
         return;
@@ -54,8 +55,8 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     struct stretch stretches[MOST_BODIES];
     unsigned char *at = m->bytes;
     m->n_bodies = message_cut(w, &h, stretches);
-    if (h.n_bytes <= INLINE_BYTES)
-        memcpy(at, slot->bytes + sizeof h, (size_t)h.n_bytes);
+    if (n_bytes <= INLINE_BYTES)
+        memcpy(at, slot->bytes + sizeof h, n_bytes);
     for (int i = 0; i < m->n_bodies; i++) {
         MPI_Irecv(at, (int)stretches[i].n_bytes, MPI_BYTE, (int)from, TAG_BODY, w->comm, &m->bodies[i]);
         at += stretches[i].n_bytes;

@@ -75,10 +75,10 @@ void forget_rows(struct mpi *w)
             munmap((void *)w->peers[i].rows, w->engine->shared->n_bytes);
 }
 
-const float *offered_row(const struct mpi *w, size_t peer, enum row row)
+const float *offered_row(const struct mpi *w, const struct message *m, enum row row)
 {
-    size_t at = (size_t)((const unsigned char *)row_of(w, row) - (const unsigned char *)w->engine->shared->bytes);
-    return (const float *)(const void *)(w->peers[peer].rows + at);
+    const struct places *places = (const struct places *)(const void *)m->bytes;
+    return (const float *)(const void *)(w->peers[m->from].rows + places->at[row]);
 }
 
 /* ---- offers ---- */
@@ -119,7 +119,7 @@ static void fetch(struct mpi *w, struct message *m)
     for (int row = 0; row < N_ROWS; row++) {
         size_t n = floats_in_row(w, span_of(&m->head), (enum row)row) * sizeof(float);
         if (n)
-            memcpy(at, offered_row(w, m->from, (enum row)row) + m->head.first, n);
+            memcpy(at, offered_row(w, m, (enum row)row) + m->head.first, n);
         at += n;
     }
     give_bytes(w, m->bytes, m->room);

@@ -74,7 +74,11 @@ struct head {
     uint64_t tag;
     uint64_t first, end; /* of the rows */
     uint64_t n_bytes;    /* that follow: in the same MPI message where they fit, else as bodies */
-    uint64_t offer;      /* 0, or its number: nothing follows, the rows can be read where they lie */
+    uint64_t offer;      /* 0, or its number: the rows can be read where they lie, and what follows is a struct places */
+};
+
+struct places { /* of the sender's rows, in bytes from where its memory begins */
+    uint64_t at[N_ROWS];
 };
 
 enum { SLOT_BYTES = 4096, N_SLOTS = 16, INLINE_BYTES = SLOT_BYTES - sizeof(struct head), MOST_BODIES = 24 };
@@ -97,8 +101,8 @@ struct sending {
     unsigned char *copy; /* owned, or NULL: it is read from a row */
     size_t room;
     size_t to;
-    enum row row; /* floats [first, end) of it may not be written before it is gone */
-    size_t first, end;
+    const float *floats; /* n of a row, which may not be written before it is gone */
+    size_t n;
     uint64_t offer; /* 0, or its number: nothing travels, and it is gone when it was fetched */
 };
 
@@ -262,6 +266,16 @@ static inline float *row_of(const struct mpi *w, enum row row)
     return w->engine->ops->floats(w->engine, row, 0);
 }
 
+/* Spare rows of the engine: the group's model, at the leader; what is written while its row is read. */
+static inline size_t mpi_model(const struct mpi *w)
+{
+    return w->engine->setup.n_replicas;
+}
+static inline size_t mpi_spare(const struct mpi *w)
+{
+    return w->engine->setup.n_replicas + 1;
+}
+
 static inline double patience_of(const struct mpi *w)
 {
     return w->stage->experiment->network.patience_s;
@@ -307,6 +321,7 @@ void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag);
 void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span);
 /* Waits until the floats of a row that are still being sent are gone. */
 fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
+fault before_writing_floats(struct mpi *w, const float *floats, size_t n);
 bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
 bool is_through(MPI_Request *request, MPI_Status *status);
 void look_after_sendings(struct mpi *w);
@@ -354,7 +369,7 @@ struct spot spot_of(const struct block *b); /* NULL: nowhere */
 /* A map of theirs, as long as mine; NULL: it cannot be seen from here. `protection` as mmap has it. */
 void *seen_from(const struct spot *mine, const struct spot *theirs, int protection);
 void forget_rows(struct mpi *w);
-const float *offered_row(const struct mpi *w, size_t peer, enum row row);
+const float *offered_row(const struct mpi *w, const struct message *m, enum row row);
 bool can_offer(const struct mpi *w, size_t to, size_t n_bytes);
 /* All that was offered to me, into memory of my own. */
 void fetch_everything(struct mpi *w);

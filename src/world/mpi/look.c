@@ -26,12 +26,6 @@ static const struct mpi *mpi_world_in(const struct world *w)
     return (const struct mpi *)w;
 }
 
-/* The engine's row of the group's model, at the leader. */
-static size_t model_replica(const struct mpi *w)
-{
-    return w->engine->setup.n_replicas;
-}
-
 static bool is_model(const struct mpi *w, size_t at)
 {
     return at == world_model_row(w->stage);
@@ -39,7 +33,7 @@ static bool is_model(const struct mpi *w, size_t at)
 
 static float *own_row(struct mpi *w, enum row row, size_t at)
 {
-    return w->engine->ops->floats(w->engine, row, is_model(w, at) ? model_replica(w) : 0);
+    return w->engine->ops->floats(w->engine, row, is_model(w, at) ? mpi_model(w) : 0);
 }
 
 /* One that is gone is as the leader's own agent: so it would be when it came back. */
@@ -136,7 +130,7 @@ static bool exam_is_over(const struct mpi *w, const void *ctx)
 static fault examine_here(struct mpi *w, struct exam *exam)
 {
     struct exam here = *exam;
-    here.replica = is_model(w, here.replica) ? model_replica(w) : 0;
+    here.replica = is_model(w, here.replica) ? mpi_model(w) : 0;
     exam_begin(w, &here, w->look);
     TRY(wait_for_members(w, exam_is_over, NULL));
     fault f = w->lessons.verdict;

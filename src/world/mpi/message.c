@@ -90,7 +90,7 @@ const float *floats_in(const struct mpi *w, const struct message *m, enum row ro
     if (m->head.kind == MSG_BYTES || s.first > first || s.first + n < end || !n)
         return NULL;
     if (m->head.offer)
-        return offered_row(w, m->from, row) + first;
+        return offered_row(w, m, row) + first;
     for (int before = 0; before < (int)row; before++)
         at += floats_in_row(w, s, (enum row)before);
     return at + (first - s.first);

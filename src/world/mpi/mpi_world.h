@@ -49,8 +49,9 @@ fault mpi_gather(const struct mpi_seat *seat, const void *mine, size_t n, double
 /* The leader's text to everyone; the caller frees. */
 fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_s);
 
-/* Agents are borrowed; that of this rank gets its link. The engine has this rank's row as replica 0 and one spare row;
- * and a second replica where mpi_replicas says so. */
+/* Agents are borrowed; that of this rank gets its link. The engine has this rank's row as replica 0,
+ * a second replica where mpi_replicas says so, and MPI_SPARE_ROWS. */
+enum { MPI_SPARE_ROWS = 2 };
 size_t mpi_replicas(const struct experiment *e);
 fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct agent *agents, struct engine *engine,
                struct watcher watcher, struct world **out);

@@ -31,14 +31,14 @@ static void put_on_the_way(struct mpi *w, struct sending *s, const void *bytes, 
     w->sendings = s;
 }
 
-/* The head, and what follows where it fits; `bytes` NULL: of rows. */
+/* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by places. */
 static void send_head(struct mpi *w, size_t to, const struct head *h, const unsigned char *bytes)
 {
     if (w->peers[to].is_gone)
         return;
     bool fits = h->n_bytes <= INLINE_BYTES;
-    size_t n = sizeof *h + (fits ? (size_t)h->n_bytes : 0);
-    struct sending *s = sending_new(w, n);
+    size_t n_beside = h->offer ? sizeof(struct places) : fits ? (size_t)h->n_bytes : 0;
+    struct sending *s = sending_new(w, sizeof *h + n_beside);
     if (!s) {
         break_off(w, OUT_OF_MEMORY);
         return;
@@ -46,8 +46,8 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     memcpy(s->copy, h, sizeof *h);
     unsigned char *at = s->copy + sizeof *h;
     struct span span = span_of(h);
-    if (fits && bytes)
-        memcpy(at, bytes, (size_t)h->n_bytes);
+    if (bytes)
+        memcpy(at, bytes, n_beside);
     for (int row = 0; fits && !bytes && row < N_ROWS; row++) {
         size_t some = floats_in_row(w, span, (enum row)row) * sizeof(float);
         if (some)
@@ -59,7 +59,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
         w->peers[to].sent++;
     }
     w->told[to]++;
-    put_on_the_way(w, s, s->copy, n, to, TAG_HEAD);
+    put_on_the_way(w, s, s->copy, sizeof *h + n_beside, to, TAG_HEAD);
     bell_ring(w->peers[to].bell);
 }
 
@@ -98,9 +98,11 @@ void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
 static void offer_rows(struct mpi *w, size_t to, struct head *h)
 {
     struct span span = span_of(h);
+    struct places places = {{0}};
     h->offer = ++w->offers;
     for (int row = 0; row < N_ROWS; row++) {
         size_t n = floats_in_row(w, span, (enum row)row);
+        places.at[row] = (uint64_t)((unsigned char *)row_of(w, (enum row)row) - (unsigned char *)w->engine->shared->bytes);
         struct sending *s = n ? sending_new(w, 0) : NULL;
         if (n && !s)
             break_off(w, OUT_OF_MEMORY);
@@ -108,13 +110,12 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
             continue;
         *s = (struct sending){.next = w->sendings,
                               .to = to,
-                              .row = (enum row)row,
-                              .first = span.first,
-                              .end = span.first + n,
+                              .floats = row_of(w, (enum row)row) + span.first,
+                              .n = n,
                               .offer = h->offer};
         w->sendings = s;
     }
-    send_head(w, to, h, NULL);
+    send_head(w, to, h, (const unsigned char *)&places);
 }
 
 void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
@@ -135,10 +136,9 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
             break_off(w, OUT_OF_MEMORY);
             return;
         }
-        s->row = (enum row)stretches[i].row;
-        s->first = stretches[i].first;
-        s->end = stretches[i].end;
-        put_on_the_way(w, s, row_of(w, s->row) + s->first, stretches[i].n_bytes, to, TAG_BODY);
+        s->floats = row_of(w, (enum row)stretches[i].row) + stretches[i].first;
+        s->n = stretches[i].end - stretches[i].first;
+        put_on_the_way(w, s, s->floats, stretches[i].n_bytes, to, TAG_BODY);
     }
 }
 
@@ -188,28 +188,34 @@ void hear_of_fetching(struct mpi *w, uint64_t offer)
             at = &(*at)->next;
 }
 
-bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end)
+static bool are_being_sent(const struct mpi *w, const float *floats, size_t n)
 {
     for (const struct sending *s = w->sendings; s; s = s->next)
-        if (!s->copy && s->row == row && s->first < end && s->end > first)
+        if (!s->copy && s->floats < floats + n && s->floats + s->n > floats)
             return true;
     return false;
 }
 
+bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end)
+{
+    size_t n = floats_in_row(w, (struct span){1u << row, first, end}, row);
+    return n && are_being_sent(w, row_of(w, row) + first, n);
+}
+
 struct floats_on_the_way {
-    enum row row;
-    size_t first, end;
+    const float *floats;
+    size_t n;
 };
 
 static bool are_gone(const struct mpi *w, const void *ctx)
 {
     const struct floats_on_the_way *f = ctx;
-    return !is_being_sent(w, f->row, f->first, f->end);
+    return !are_being_sent(w, f->floats, f->n);
 }
 
-fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
+fault before_writing_floats(struct mpi *w, const float *floats, size_t n)
 {
-    struct floats_on_the_way f = {row, first, end};
+    struct floats_on_the_way f = {floats, n};
     if (are_gone(w, &f))
         return OK;
     fetch_everything(w); /* who must wait for others to read may be waited for */
@@ -218,6 +224,12 @@ fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
     fault wrong = wait_until(w, are_gone, &f, ANYONE);
     w->goes_on = before;
     return wrong;
+}
+
+fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
+{
+    size_t n = floats_in_row(w, (struct span){1u << row, first, end}, row);
+    return n ? before_writing_floats(w, row_of(w, row) + first, n) : OK;
 }
 
 void forget_sendings(struct mpi *w)

@@ -139,6 +139,21 @@ static fault find_terms(const struct mpi *w, const struct term *terms, size_t n,
     return OK;
 }
 
+/* A whole row that peers still read is left to them: the sum goes into the spare row, and the two change places. */
+static fault mix_rows(struct mpi *w, enum row into, size_t first, size_t end, const struct term *terms, size_t n,
+                      const float **from, float *weights)
+{
+    struct engine *e = w->engine;
+    bool beside = first == 0 && end == floats_of(w, into) && is_being_sent(w, into, first, end);
+    float *sum = e->ops->floats(e, into, beside ? mpi_spare(w) : 0) + first;
+    TRY(before_writing_floats(w, sum, end - first));
+    TRY(find_terms(w, terms, n, first, end, from, weights));
+    host_blend(sum, from, weights, n, end - first);
+    if (beside)
+        e->ops->exchange(e, into, 0, mpi_spare(w));
+    return OK;
+}
+
 static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n)
 {
     struct mpi *w = mpi_of(l);
@@ -147,13 +162,8 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
     float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
     end = end < size ? end : size;
     fault f = from && weights ? OK : OUT_OF_MEMORY;
-    if (!f && n && first < end) {
-        f = before_writing(w, into, first, end);
-        if (!f)
-            f = find_terms(w, terms, n, first, end, from, weights);
-        if (!f)
-            host_blend(row_of(w, into) + first, from, weights, n, end - first);
-    }
+    if (!f && n && first < end)
+        f = mix_rows(w, into, first, end, terms, n, from, weights);
     w->writes += into == ROW_PARAMS;
     if (n > MOST_TERMS) {
         free(from);
