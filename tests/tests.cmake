@@ -61,10 +61,13 @@ add_executable(suite.outcomes tests/suite/outcomes.c $<TARGET_OBJECTS:test_suppo
 target_link_libraries(suite.outcomes PRIVATE veche_static test_support)
 set_target_properties(suite.outcomes PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-# A library for tests/cli/signals.sh; sanitizers want to be loaded first.
+# Libraries for tests/cli/signals.sh and tests/mpi/ranks.sh; sanitizers want to be loaded first.
 if(NOT VECHE_SANITIZE)
-  add_library(stranger MODULE tests/cli/stranger.c)
-  set_target_properties(stranger PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  foreach(library cli/stranger mpi/slow_disk)
+    get_filename_component(name ${library} NAME)
+    add_library(${name} MODULE tests/${library}.c)
+    set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  endforeach()
 endif()
 
 include(tests/mpi/mpi.cmake)

@@ -310,6 +310,32 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t
 
 /* ---- saving ---- */
 
+struct file_to_write { /* a checkpoint, or model.safetensors */
+    struct veche_run *run;
+    const struct inventory *inventory;
+    const struct metadata *metadata;
+    size_t n_metadata;
+};
+
+static fault write_checkpoint(void *ctx)
+{
+    const struct file_to_write *f = ctx;
+    return run_save(&f->run->folder, session_rounds(f->run), f->inventory->tensors, f->inventory->n_tensors, f->metadata, f->n_metadata);
+}
+
+static fault write_model(void *ctx)
+{
+    const struct file_to_write *f = ctx;
+    char path[RUN_PATH + 32];
+    snprintf(path, sizeof path, "%s/model.safetensors", f->run->folder.path);
+    return tensors_write(path, f->inventory->tensors, f->inventory->n_tensors, f->metadata, f->n_metadata);
+}
+
+fault session_aside(struct veche_run *r, fault (*task)(void *ctx), void *ctx)
+{
+    return r->world->ops->aside ? r->world->ops->aside(r->world, task, ctx) : task(ctx);
+}
+
 fault session_save(struct veche_run *r)
 {
     struct inventory v = {0};
@@ -320,7 +346,7 @@ fault session_save(struct veche_run *r)
     for (size_t i = 0; i < v.n_pieces; i++)
         TRY(r->world->ops->read(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
     TRY(print_metadata(r, &metadata, &n));
-    TRY(run_save(&r->folder, session_rounds(r), v.tensors, v.n_tensors, metadata, n));
+    TRY(session_aside(r, write_checkpoint, &(struct file_to_write){r, &v, metadata, n}));
     r->saved = r->world->ops->steps(r->world);
     session_tell(r, VECHE_CHECKPOINT, r->folder.path);
     return OK;
@@ -343,13 +369,11 @@ fault session_save_model(struct veche_run *r)
         TRY(r->world->ops->read(r->world, v.pieces[i].row, source, v.pieces[i].floats));
     for (size_t i = 0; i < v.n_tensors; i++)
         v.tensors[i].name += strlen("agent0.");
-    char path[RUN_PATH + 32];
-    struct metadata metadata[] = {{"format", "pt"},
-                                  {"veche", veche_version()},
-                                  {"model", r->graph->name},
-                                  {"name", r->experiment->name}};
-    snprintf(path, sizeof path, "%s/model.safetensors", r->folder.path);
-    return tensors_write(path, v.tensors, v.n_tensors, metadata, sizeof metadata / sizeof *metadata);
+    const struct metadata metadata[] = {{"format", "pt"},
+                                        {"veche", veche_version()},
+                                        {"model", r->graph->name},
+                                        {"name", r->experiment->name}};
+    return session_aside(r, write_model, &(struct file_to_write){r, &v, metadata, sizeof metadata / sizeof *metadata});
 }
 
 /* ---- restoring ---- */

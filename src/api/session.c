@@ -537,9 +537,20 @@ static fault stop_here(struct veche_run *r)
                 (unsigned long long)session_rounds(r), (unsigned long long)r->stage.rounds, r->folder.path);
 }
 
+struct conclusion {
+    struct veche_run *run;
+    struct summary summary;
+};
+
+static fault write_summary(void *ctx)
+{
+    const struct conclusion *c = ctx;
+    return run_write_summary(&c->run->folder, &c->summary);
+}
+
 static fault finish(struct veche_run *r)
 {
-    struct summary s;
+    struct conclusion c = {.run = r};
     session_tell(r, VECHE_PROGRESS, NULL);
     if (r->evaluated != session_totals(r).ended)
         TRY(session_evaluate(r));
@@ -547,8 +558,8 @@ static fault finish(struct veche_run *r)
         TRY(session_save(r));
     snprintf(r->status, sizeof r->status, "done");
     TRY(session_save_model(r));
-    TRY(session_summary(r, &s));
-    return run_write_summary(&r->folder, &s);
+    TRY(session_summary(r, &c.summary));
+    return session_aside(r, write_summary, &c);
 }
 
 static fault play(struct veche_run *r)

@@ -106,6 +106,8 @@ fault session_summary(const struct veche_run *r, struct summary *out);
 struct waiting session_waiting(const struct veche_run *r, bool thorough);
 
 /* save.c: the whole state to the run's folder and back, bit for bit. */
+/* Writes to a disk, which may hold us up for longer than others have patience. */
+fault session_aside(struct veche_run *r, fault (*task)(void *ctx), void *ctx);
 fault session_save(struct veche_run *r);
 fault session_restore(struct veche_run *r, const struct resumption *from);
 fault session_save_model(struct veche_run *r);

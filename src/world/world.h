@@ -51,6 +51,10 @@ struct world_ops {
     /* Who is where: a line for each machine, and one where processors differ; the caller frees. NULL: all are here. */
     fault (*places)(const struct world *w, char **text);
 
+    /* For whoever leads, at a moment or when the play is over: does what takes long and asks nothing of this world, as writing
+     * to disk does, and returns when it is done. The others hear meanwhile that this process lives. NULL: there are no others. */
+    fault (*aside)(struct world *w, fault (*task)(void *ctx), void *ctx);
+
     double (*now_s)(const struct world *w);
     uint64_t (*steps)(const struct world *w);
     /* Exact at a moment at which the leader looks; in between what this process knows. Nothing where it does not lead. */

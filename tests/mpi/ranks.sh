@@ -178,6 +178,15 @@ trouble() {
     goes_on stall
 }
 
+# A disk that takes longer than others have patience with a rank.
+slow_disk() {
+    [[ -e $build/tests/slow_disk.so ]] || { skip_part "$kind: a slow disk" 'sanitizers want to be loaded first'; return; }
+    EACH='[[ $rank != 0 ]] || export SLOW_DISK_MS=2000 LD_PRELOAD='"$build/tests/slow_disk.so" \
+        succeeds "$kind: a disk slower than patience ends no run" launch 3 run exp.yaml name=slow world=mpi network.patience_s=0.5 \
+        'train.checkpoint_every=1 epoch' --json
+    holds "$kind: and all is saved" test -e runs/slow/summary.json -a -e runs/slow/model.safetensors
+}
+
 # ---- other settings, other data ----
 
 changed() {
@@ -230,6 +239,7 @@ for kind in "${kinds[@]}"; do
     misfits
     shares
     trouble $killed
+    slow_disk
     [[ $kind != "${kinds[0]}" ]] || changed
     [[ $kind != "${kinds[-1]}" ]] || { mixed; others; }
     killed=0

@@ -138,9 +138,11 @@ struct lessons { /* the thread that computes */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_open, must_end, is_given, is_answered; /* under the lock */
-    enum { JOB_NONE, JOB_LEARN, JOB_EXAM } job;
+    enum { JOB_NONE, JOB_LEARN, JOB_EXAM, JOB_TASK } job;
     struct lesson lesson;
     struct exam exam;
+    fault (*task)(void *ctx); /* of whoever leads: not of the engine, but long */
+    void *task_ctx;
     fault verdict;
     uint64_t number; /* of the lesson */
     uint64_t look;   /* of the leader's, that the exam is for */
@@ -398,6 +400,7 @@ void lessons_close(struct mpi *w);
 fault lessons_warm_up(struct mpi *w);
 void lesson_begin(struct mpi *w, uint64_t number);
 void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look);
+fault do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx);
 bool is_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool job_is_over(struct mpi *w);

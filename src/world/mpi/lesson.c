@@ -1,4 +1,4 @@
-/* lesson.c - the thread that computes, so that the other one can look after what travels.
+/* lesson.c - the thread that computes, or waits for a disk, so that the other one can look after what travels.
  *
  * The main thread gives it a job and goes on; the engine says how much of the gradient is ready, and the main thread
  * reads that much and no more. At any time one of them uses the engine: while a lesson runs the main thread adds up rows
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "world/mpi/inside.h"
 
 static bool is_wanted(struct lessons *l)
@@ -27,6 +28,25 @@ static void gradient_is_ready(void *ctx, size_t first)
     bell_ring(l->bell);
 }
 
+static fault do_task(struct lessons *l)
+{
+    PLAIN_NUMBERS; /* as in the thread that asked */
+    return l->task(l->task_ctx);
+}
+
+static fault do_job(struct mpi *w)
+{
+    struct lessons *l = &w->lessons;
+    switch (l->job) {
+    case JOB_LEARN:
+        return w->engine->ops->learn(w->engine, &l->lesson, 1);
+    case JOB_EXAM:
+        return w->engine->ops->examine(w->engine, &l->exam, 1);
+    default:
+        return do_task(l);
+    }
+}
+
 static void *compute(void *arg)
 {
     struct mpi *w = arg;
@@ -39,8 +59,7 @@ static void *compute(void *arg)
             break;
         l->is_given = false;
         pthread_mutex_unlock(&l->lock);
-        fault f = l->job == JOB_LEARN ? w->engine->ops->learn(w->engine, &l->lesson, 1)
-                                      : w->engine->ops->examine(w->engine, &l->exam, 1);
+        fault f = do_job(w);
         pthread_mutex_lock(&l->lock);
         l->verdict = f;
         l->is_answered = true;
@@ -80,6 +99,28 @@ void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look)
     w->lessons.exam = *exam;
     w->lessons.look = look;
     give(&w->lessons);
+}
+
+static bool task_is_over(const struct mpi *w, const void *ctx)
+{
+    (void)ctx;
+    return job_is_over((struct mpi *)w);
+}
+
+/* Even where the run is broken off meanwhile the task is waited for: what it writes is the caller's. */
+fault do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx)
+{
+    struct lessons *l = &w->lessons;
+    l->job = JOB_TASK;
+    l->task = task;
+    l->task_ctx = ctx;
+    give(l);
+    fault_drop(wait_for_members(w, task_is_over, NULL));
+    while (!job_is_over(w))
+        bell_sleep(w, bell_heard(w), 0.01);
+    fault f = l->verdict;
+    l->verdict = OK;
+    return f;
 }
 
 bool is_computing(struct mpi *w)

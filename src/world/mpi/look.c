@@ -257,6 +257,11 @@ static fault settle(struct world *world)
     return ask_all(w);
 }
 
+static fault aside(struct world *world, fault (*task)(void *ctx), void *ctx)
+{
+    return do_aside(mpi_world_of(world), task, ctx);
+}
+
 static fault restore(struct world *world, uint64_t steps)
 {
     mpi_world_of(world)->restored = steps;
@@ -407,6 +412,7 @@ const struct world_ops mpi_world = {
     .leads = leads,
     .lost = lost,
     .places = places,
+    .aside = aside,
     .now_s = now_s,
     .steps = steps,
     .totals = totals,
