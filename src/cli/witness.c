@@ -43,7 +43,7 @@ static void say(const char *rank, pid_t process, const char *host, int by)
     dprintf(STDERR_FILENO, "veche: rank %s (process %d on %s) was killed by signal %d\n", rank, (int)process, host, by);
     for (int i = 0; i < 200 && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* and passed on */
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* and passed on, by launchers that may have other work */
 }
 
 static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
