@@ -91,7 +91,7 @@ static fault go_that_way(struct agent *a, int way, size_t floats)
 {
     struct term mine = {1, ROW_PARAMS, NULL};
     if (way == COPY)
-        return a->link->ops->mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
+        return link_mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
     if (way == AT_ONCE) {
         mpi_sum_at_once(a->link, ((struct trial *)a->stage->shared)->apart.bytes, floats);
         return OK;

@@ -7,12 +7,12 @@ extern const struct collective collective_all_to_all, collective_star, collectiv
 static fault native_sum(struct group *g, enum row row, size_t first, size_t end)
 {
     struct link *l = g->link;
-    if (!l->ops->sum)
+    if (!link_has_sum(l))
         return FAIL(FAULT_USAGE, "algorithm 'native': the world '%s' has no sum of its own", l->ops->name);
     if (g->n != g->n_all)
         return FAIL(FAULT_USAGE, "algorithm 'native' sums over all %zu agents, and %zu are left", g->n_all,
                     g->n);
-    return l->ops->sum(l, row, first, end);
+    return link_sum(l, row, first, end);
 }
 
 static const struct collective native = {
@@ -44,7 +44,7 @@ const char *const collective_names[N_COLLECTIVES + 3] = {
 
 static size_t end_of(const struct group *g, enum row row, size_t end)
 {
-    size_t size = g->link->ops->row_floats(g->link, row);
+    size_t size = link_row_floats(g->link, row);
     return end < size ? end : size;
 }
 
@@ -58,7 +58,7 @@ fault group_mean(struct group *g, const struct collective *c, enum row row, size
 {
     struct term share = {1 / (double)g->n, row, NULL};
     TRY(group_sum(g, c, row, first, end));
-    return g->n > 1 ? g->link->ops->mix(g->link, row, first, end, &share, 1) : OK;
+    return g->n > 1 ? link_mix(g->link, row, first, end, &share, 1) : OK;
 }
 
 static bool sends_something(size_t members, size_t floats)

@@ -29,7 +29,7 @@ static fault around_it(struct group *g, const struct pieces *in, const struct pi
     for (size_t p = 0; p < in->n; p++) {
         TRY(step_give(g, 0, in->tag[p], piece_of(in, p)));
         if (p + 1 < in->n)
-            TRY(g->link->ops->sleep(g->link, 0));
+            TRY(link_sleep(g->link, 0));
     }
     for (size_t p = 0; p < out->n; p++)
         TRY(step_take(g, 0, out->tag[p], piece_of(out, p)));

@@ -13,9 +13,9 @@ static fault step_mix(struct group *g, size_t from, uint64_t tag, struct part p,
     struct parcel *parcel = &g->parcels[from];
     TRY(group_recv(g, from, tag, parcel));
     struct term terms[] = {{1, p.row, NULL}, {1, p.row, parcel}};
-    fault f = add ? g->link->ops->mix(g->link, p.row, p.first, p.end, terms, 2)
-                  : g->link->ops->mix(g->link, p.row, p.first, p.end, terms + 1, 1);
-    g->link->ops->drop(g->link, parcel);
+    fault f = add ? link_mix(g->link, p.row, p.first, p.end, terms, 2)
+                  : link_mix(g->link, p.row, p.first, p.end, terms + 1, 1);
+    link_drop(g->link, parcel);
     return f;
 }
 
@@ -37,7 +37,7 @@ fault step_tell(struct group *g, size_t to, uint64_t tag)
 fault step_hear(struct group *g, size_t from, uint64_t tag)
 {
     TRY(group_recv(g, from, tag, &g->parcels[from]));
-    g->link->ops->drop(g->link, &g->parcels[from]);
+    link_drop(g->link, &g->parcels[from]);
     return OK;
 }
 

@@ -20,9 +20,9 @@ static fault take_rows(struct group *g, size_t from, uint64_t tag, struct span s
     for (int row = 0; !f && row < N_ROWS; row++)
         if (span.rows & 1u << row) {
             struct term theirs = {1, (enum row)row, parcel};
-            f = g->link->ops->mix(g->link, (enum row)row, span.first, span.end, &theirs, 1);
+            f = link_mix(g->link, (enum row)row, span.first, span.end, &theirs, 1);
         }
-    g->link->ops->drop(g->link, parcel);
+    link_drop(g->link, parcel);
     return f;
 }
 
@@ -64,12 +64,12 @@ fault group_gather(struct group *g, size_t root, struct span span)
 
 static fault send_bytes(struct group *g, size_t to, uint64_t tag, const void *bytes, size_t n)
 {
-    return g->link->ops->send(g->link, g->members[to], tag, bytes, n);
+    return link_send(g->link, g->members[to], tag, bytes, n);
 }
 
 static fault recv_bytes(struct group *g, size_t from, uint64_t tag, void *bytes, size_t n)
 {
-    return g->link->ops->recv(g->link, g->members[from], tag, bytes, n, NULL);
+    return link_recv(g->link, g->members[from], tag, bytes, n, NULL);
 }
 
 static fault barrier(struct group *g)

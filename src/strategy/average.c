@@ -84,9 +84,9 @@ static fault weigh(struct agent *a, const struct average *s, struct weight *w)
 /* sum_j w_j row^j, in the gradient's row. */
 static fault sum_up(struct agent *a, const struct average *s, enum row row, double weight)
 {
-    size_t n = a->link->ops->row_floats(a->link, row);
+    size_t n = link_row_floats(a->link, row);
     struct term mine = {weight, row, NULL};
-    TRY(a->link->ops->mix(a->link, ROW_GRADS, 0, n, &mine, 1));
+    TRY(link_mix(a->link, ROW_GRADS, 0, n, &mine, 1));
     return group_mean(agent_group(a), collectives[s->algorithm], ROW_GRADS, 0, n);
 }
 

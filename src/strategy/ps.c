@@ -65,7 +65,7 @@ static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps
         TRY(exchange(a, c, (pushes ? LETTER_PUSHES : 0) | (pulls ? LETTER_PULLS : 0)));
     if (pushes)
         c->n_summed = 0;
-    return pulls ? OK : a->link->ops->update(a->link, 0, TO_END, a->lr, ++a->steps);
+    return pulls ? OK : link_update(a->link, 0, TO_END, a->lr, ++a->steps);
 }
 
 /* In sync mode the others may have gone on meanwhile. */
@@ -84,7 +84,7 @@ static fault come_back(struct agent *a, struct ps_client *c)
     if (!a->stage->asynchronous)
         a->k = c->round;
     snprintf(text, sizeof text, "agent %zu is back with the servers' parameters", a->index);
-    a->link->ops->note(a->link, "return", text);
+    link_note(a->link, "return", text);
     return OK;
 }
 
@@ -120,7 +120,7 @@ fault ps_run(struct agent *a)
     fault f = agent_helps(a) ? ps_serve(a) : work(a, c, &ps_of(a)->settings);
     if (!f || !is_about_peers(f) || !(agent_helps(a) || c->others_go_on))
         return f;
-    a->link->ops->note(a->link, "lost", fault_text(f));
+    link_note(a->link, "lost", fault_text(f));
     fault_drop(f);
     return OK;
 }

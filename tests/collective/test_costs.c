@@ -29,8 +29,8 @@ struct books {
 static fault wake_together(struct agent *a, double at_s)
 {
     double early = at_s - 1 + (double)a->index / 1024;
-    TRY(a->link->ops->sleep(a->link, early - a->link->ops->now_s(a->link)));
-    return a->link->ops->sleep(a->link, at_s - early);
+    TRY(link_sleep(a->link, early - link_now_s(a->link)));
+    return link_sleep(a->link, at_s - early);
 }
 
 static double start_of(int algorithm, size_t length)
@@ -49,7 +49,7 @@ static fault sum_in_every_way(struct agent *a)
         TRY(group_sum(agent_group(a), collectives[i / N_LENGTHS], ROW_PARAMS, 1, 1 + length));
         b->sent[i][a->index] = (struct count){a->link->counts.messages - before.messages,
                                               (a->link->counts.bytes - before.bytes) / sizeof(float)};
-        b->seconds[i] = fmax(b->seconds[i], a->link->ops->now_s(a->link) - began);
+        b->seconds[i] = fmax(b->seconds[i], link_now_s(a->link) - began);
     }
     return OK;
 }

@@ -42,7 +42,7 @@ static void note_failure(struct agent *a, struct books *b, fault f)
     assert_int_equal(fault_kind_of(f), FAULT_PEER);
     if (!strstr(fault_text(f), name))
         fail_msg("'%s' does not name agent %zu", fault_text(f), b->victim);
-    b->in_time += a->link->ops->now_s(a->link) <= b->died_s + patience_s;
+    b->in_time += link_now_s(a->link) <= b->died_s + patience_s;
 }
 
 static fault one_round(struct agent *a, const struct books *b)
@@ -50,7 +50,7 @@ static fault one_round(struct agent *a, const struct books *b)
     struct group *g = agent_group(a);
     if (group_is_incomplete(g))
         return FAIL(FAULT_PEER, "somebody can be reached again");
-    TRY(a->link->ops->sleep(a->link, 0.001));
+    TRY(link_sleep(a->link, 0.001));
     return group_mean(g, b->algorithm, ROW_PARAMS, 0, TO_END);
 }
 

@@ -86,10 +86,10 @@ static fault sum_in_every_way(struct agent *a)
     struct rng r = rng_stream(7, (uint32_t)a->index, RNG_TEST, t->m);
     for (size_t i = 0; i < n_cases(t); i++) {
         size_t end = t->first + t->lengths[i % t->n_lengths];
-        TRY(a->link->ops->sleep(a->link, rng_uniform(&r)));
+        TRY(link_sleep(a->link, rng_uniform(&r)));
         TRY(group_sum(agent_group(a), collectives[i / t->n_lengths], ROW_PARAMS, t->first, end));
         t->arrived++;
-        TRY(a->link->ops->sleep(a->link, 10 * (double)(i + 1) - a->link->ops->now_s(a->link)));
+        TRY(link_sleep(a->link, 10 * (double)(i + 1) - link_now_s(a->link)));
     }
     return OK;
 }
@@ -264,7 +264,7 @@ static fault gather_at_each(struct agent *a)
             assert_true((g->parcels[i].rows != NULL) == (g->rank == root && i != root));
             struct term theirs = {1, ROW_PARAMS, &g->parcels[i]};
             if (g->parcels[i].rows) /* float i of the root's gradient becomes that of member i's parameters */
-                TRY(a->link->ops->mix(a->link, ROW_GRADS, i, i + 1, &theirs, 1));
+                TRY(link_mix(a->link, ROW_GRADS, i, i + 1, &theirs, 1));
         }
         TRY(group_end(g, OK));
     }
@@ -304,9 +304,9 @@ static fault come_late_and_wait(struct agent *a)
     for (size_t last = 0; last < g->n; last++) {
         double opens = 10 * (double)(last + 1);
         double comes = opens - (g->rank == last ? 0 : 1 + (double)((g->rank * 5 + last) % 7));
-        TRY(a->link->ops->sleep(a->link, comes - a->link->ops->now_s(a->link)));
+        TRY(link_sleep(a->link, comes - link_now_s(a->link)));
         TRY(group_barrier(g));
-        double now = a->link->ops->now_s(a->link);
+        double now = link_now_s(a->link);
         assert_true(now >= opens && now < opens + 0.01);
     }
     return OK;
