@@ -144,6 +144,15 @@ static inline bool is_about_peers(fault f)
     return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
 }
 
+/* What goes wrong with a peer is no fault of mine: it is dropped; any other is passed up. */
+static inline fault forgive(fault f)
+{
+    if (f && !is_about_peers(f))
+        return f;
+    fault_drop(f);
+    return OK;
+}
+
 struct link {
     const struct link_ops *ops;
     size_t self, n_members; /* agents that learn, and after them those that help */

@@ -34,10 +34,7 @@ static fault average_with_one(struct agent *a, const struct adpsgd *s)
             agent_meets(a, peer);
             return OK;
         }
-        if (!is_about_peers(f))
-            return f;
-        agent_misses(a, peer, "partner", fault_text(f));
-        fault_drop(f);
+        TRY(agent_does_without(a, peer, f));
     }
     return OK;
 }

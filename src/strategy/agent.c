@@ -310,6 +310,28 @@ void agent_misses(struct agent *a, size_t peer, const char *kind, const char *te
     *missed = true;
 }
 
+/* The centre, where the method has one; other members by their number. */
+static const char *called(const struct agent *a, size_t member, char name[static 32])
+{
+    if (member == a->stage->n_agents && strategy_row(a->stage->experiment)->has_centre)
+        return "the centre";
+    snprintf(name, 32, "agent %zu", member);
+    return name;
+}
+
+fault agent_does_without(struct agent *a, size_t peer, fault f)
+{
+    if (f && is_about_peers(f) && peer != ANYONE) {
+        char text[192], round[32] = "", mine[32], theirs[32];
+        if (!agent_helps(a))
+            snprintf(round, sizeof round, " in round %llu", (unsigned long long)a->k);
+        snprintf(text, sizeof text, "%s goes on without %s%s: %.100s", called(a, a->index, mine),
+                 called(a, peer, theirs), round, fault_text(f));
+        agent_misses(a, peer, "without", text);
+    }
+    return forgive(f);
+}
+
 void agent_meets(struct agent *a, size_t peer)
 {
     a->missed[entry_of(a, peer)] = false;

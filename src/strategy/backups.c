@@ -148,11 +148,8 @@ static fault step_with_members(struct agent *a, const struct allreduce *s, const
     fault f = group_mean(g, c, ROW_GRADS, 0, TO_END);
     if (!f && s->mix_statistics)
         f = group_mean(g, c, ROW_STATS, 0, TO_END);
-    if (f && is_about_peers(f)) {
-        fault_drop(f);
-        return OK;
-    }
-    TRY(f);
+    if (f)
+        return forgive(f);
     g->is_newcomer = false;
     TRY(agent_update(a));
     return agent_end_round(a);
@@ -161,9 +158,7 @@ static fault step_with_members(struct agent *a, const struct allreduce *s, const
 /* Everyone who is left, from wherever each of them is. */
 static fault go_on_without_counter(struct agent *a, fault f)
 {
-    if (!is_about_peers(f))
-        return f;
-    fault_drop(f);
+    TRY(forgive(f));
     static const char why[] = "whoever counts the first gradients is gone, so all are waited for";
     group_abandon(&a->group, why);
     return agent_regroup(a, why);
@@ -238,11 +233,7 @@ static void hear(struct counter *c, size_t who, struct ready theirs, uint64_t n_
 /* Somebody who went away will not miss its answer. */
 static fault answer(struct agent *a, const struct counter *c, size_t who)
 {
-    fault f = link_send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes);
-    if (f && !is_about_peers(f))
-        return f;
-    fault_drop(f);
-    return OK;
+    return forgive(link_send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes));
 }
 
 static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t leader)

@@ -1,8 +1,6 @@
 /* centre.c - see centre.h: first the workers' side, then the centre's. */
 #include "strategy/centre.h"
 
-#include <stdio.h>
-
 #define TAG_CALL (1ull << 62) /* above those of rounds, below those of groups */
 
 struct call {
@@ -29,14 +27,7 @@ static fault whether_there(struct agent *a, fault f, bool *there)
     *there = !f;
     if (!f)
         agent_meets(a, centre_of(a));
-    if (!f || !is_about_peers(f))
-        return f;
-    char text[192];
-    snprintf(text, sizeof text, "agent %zu goes on without the centre in round %llu: %.100s", a->index,
-             (unsigned long long)a->k, fault_text(f));
-    agent_misses(a, centre_of(a), "without", text);
-    fault_drop(f);
-    return OK;
+    return agent_does_without(a, centre_of(a), f);
 }
 
 fault centre_call(struct agent *a, row_set rows, bool *there)
@@ -69,13 +60,6 @@ void centre_leave(struct agent *a)
 
 /* ---- the centre ---- */
 
-static void go_on_without(struct agent *a, size_t who, const char *why)
-{
-    char text[192];
-    snprintf(text, sizeof text, "the centre goes on without agent %zu: %.100s", who, why);
-    agent_misses(a, who, "without", text);
-}
-
 bool centre_is_needed(struct agent *a)
 {
     bool needed = false;
@@ -85,20 +69,9 @@ bool centre_is_needed(struct agent *a)
         if (link_can_reach(a->link, i))
             needed = true;
         else
-            go_on_without(a, i, "it cannot be reached");
+            fault_drop(agent_does_without(a, i, FAIL(FAULT_PEER, "it cannot be reached")));
     }
     return needed;
-}
-
-/* What goes wrong with one worker is noted and is no fault of the centre's. */
-static fault do_without(struct agent *a, size_t who, fault f)
-{
-    if (!is_about_peers(f))
-        return f;
-    if (who != ANYONE)
-        go_on_without(a, who, fault_text(f));
-    fault_drop(f);
-    return OK;
 }
 
 fault centre_await(struct agent *a, size_t from, struct parcel *out, struct caller *caller, bool *came)
@@ -112,7 +85,7 @@ fault centre_await(struct agent *a, size_t from, struct parcel *out, struct call
     if (!f)
         f = link_recv_rows(a->link, who, call.round, out, NULL);
     if (f)
-        return do_without(a, who, f);
+        return agent_does_without(a, who, f);
     agent_meets(a, who);
     *caller = (struct caller){who, call.round};
     *came = true;
@@ -121,6 +94,6 @@ fault centre_await(struct agent *a, size_t from, struct parcel *out, struct call
 
 fault centre_answer(struct agent *a, const struct caller *caller, row_set rows)
 {
-    fault f = link_send_rows(a->link, caller->who, caller->round, whole(rows));
-    return f ? do_without(a, caller->who, f) : OK;
+    return agent_does_without(a, caller->who,
+                              link_send_rows(a->link, caller->who, caller->round, whole(rows)));
 }

@@ -11,7 +11,6 @@
  * gives its weight back to the agent itself: what is left still sums to one.
  */
 #include <assert.h>
-#include <stdio.h>
 
 #include "strategy/mixed.h"
 #include "strategy/strategies.h"
@@ -41,19 +40,6 @@ static bool takes_part(const struct agent *a, const struct consensus *c, size_t 
     return mixes(c, peer, k) && link_takes_part(a->link, peer, k);
 }
 
-/* A neighbour that is gone is noted and done without; any other fault is passed up. */
-static fault do_without(struct agent *a, size_t peer, fault f)
-{
-    if (!is_about_peers(f))
-        return f;
-    char text[192];
-    snprintf(text, sizeof text, "agent %zu goes on without agent %zu in round %llu: %.100s", a->index, peer,
-             (unsigned long long)a->k, fault_text(f));
-    agent_misses(a, peer, "without", text);
-    fault_drop(f);
-    return OK;
-}
-
 static fault send_to_neighbours(struct agent *a, const struct consensus *c)
 {
     if (c->exchange == NATIVELY)
@@ -62,9 +48,7 @@ static fault send_to_neighbours(struct agent *a, const struct consensus *c)
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
             continue;
-        fault f = link_send_rows(a->link, peer, a->k, whole(mixed_rows(&c->mixed)));
-        if (f)
-            TRY(do_without(a, peer, f));
+        TRY(agent_does_without(a, peer, link_send_rows(a->link, peer, a->k, whole(mixed_rows(&c->mixed)))));
     }
     return OK;
 }
@@ -95,7 +79,7 @@ static fault combine(struct agent *a, const struct consensus *c)
             continue;
         fault f = link_recv_rows(a->link, peer, a->k, &a->parcels[n], NULL);
         if (f) {
-            TRY(do_without(a, peer, f));
+            TRY(agent_does_without(a, peer, f));
             continue;
         }
         agent_meets(a, peer);

@@ -34,9 +34,9 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
                  a->index, peer, gone);
         agent_misses(a, gone, "partner", text);
         fault f = link_average(a->link, peer, mixed_rows(&g->mixed));
-        if (!f || !is_about_peers(f))
-            return f;
-        fault_drop(f);
+        if (!f)
+            return OK;
+        TRY(forgive(f));
     }
     char text[96];
     snprintf(text, sizeof text, "agent %zu has nobody to average with instead of agent %zu", a->index, gone);
@@ -56,9 +56,7 @@ static fault swap(struct agent *a, const struct gossip *g, size_t peer, uint64_t
         a->shares[0] = 0.5;
         return agent_mix(a, mixed_rows(&g->mixed), 0.5, 1);
     }
-    if (!is_about_peers(f))
-        return f;
-    fault_drop(f);
+    TRY(forgive(f));
     return swap_with_another(a, g, peer, turn);
 }
 

@@ -121,8 +121,7 @@ fault ps_run(struct agent *a)
     if (!f || !is_about_peers(f) || !(agent_helps(a) || c->others_go_on))
         return f;
     link_note(a->link, "lost", fault_text(f));
-    fault_drop(f);
-    return OK;
+    return forgive(f);
 }
 
 fault ps_rejoin(struct agent *a)

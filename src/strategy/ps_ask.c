@@ -227,10 +227,7 @@ static fault exchange_once(struct agent *a, struct ps_client *c, struct letter l
         struct errand e = {.agent = a, .client = c, .shard = &c->shards[i]};
         e.shard->ask = letter;
         e.shard->ask.version = e.shard->version;
-        fault f = ask(&e, true, false);
-        if (f && !is_about_peers(f))
-            return f;
-        fault_drop(f); /* found out, and seen to, when its answer is waited for */
+        TRY(forgive(ask(&e, true, false))); /* what went wrong is seen to when its answer is waited for */
     }
     for (size_t i = 0; i < n_shards(a, c) && !*again; i++) {
         struct errand e = {.agent = a, .client = c, .shard = &c->shards[i]};

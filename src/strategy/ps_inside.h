@@ -40,14 +40,6 @@ static inline size_t n_members(const struct ps_helper *h)
 }
 
 /* A message that cannot be delivered is the receiver's misfortune: it will ask again. */
-static inline fault forgive(fault f)
-{
-    if (f && !is_about_peers(f))
-        return f;
-    fault_drop(f);
-    return OK;
-}
-
 static inline fault tell(const struct ps_helper *h, size_t to, uint64_t tag, struct letter x)
 {
     return forgive(link_send(h->agent->link, to, tag, &x, sizeof x));
