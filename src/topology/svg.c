@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/xml.h"
 #include "topology/layout.h"
 #include "topology/page.h"
 #include "topology/spectrum.h"
@@ -193,31 +194,13 @@ static void draw_vertices(const struct drawing *d)
 
 /* ---- words ---- */
 
-static void print_escaped(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        default:
-            fputc(*text, out);
-        }
-}
-
 static void write_head(const struct drawing *d)
 {
     const struct topology_facts *facts = &d->s->facts;
     double gamma = facts->gamma[d->s->kind];
     fprintf(d->out, "<text x=\"%.0f\" y=\"42\" font-size=\"24\" font-weight=\"600\" fill=\"" INK "\">",
             margin);
-    print_escaped(d->out, text_shown(d->t->spec).text);
+    xml_text(d->out, text_shown(d->t->spec).text);
     fprintf(d->out,
             "</text>\n<g font-size=\"13\" fill=\"" QUIET "\"><text x=\"%.0f\" y=\"66\">%zu %s, %zu %s",
             margin, d->t->n, d->t->n == 1 ? "vertex" : "vertices", d->t->n_edges,
@@ -283,7 +266,7 @@ static void draw(const struct drawing *d)
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
         "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\">\n<title>",
         sheet, d->height, sheet, d->height);
-    print_escaped(d->out, text_shown(d->t->spec).text);
+    xml_text(d->out, text_shown(d->t->spec).text);
     fprintf(d->out, "</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"" PAPER "\"/>\n");
     write_head(d);
     draw_edges(d, false);
