@@ -37,6 +37,16 @@ fault block_open(size_t n_bytes, struct block *out);
 fault block_open_shared(size_t n_bytes, struct block *out);
 void block_close(struct block *b);
 
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The next multiple of `step` (a power of two) at or after n. */
 static inline size_t round_up(size_t n, size_t step)
 {

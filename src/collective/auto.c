@@ -33,7 +33,4 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     return collective_fastest(g->n, end - first, g->alpha_s, g->beta_s)->sum(g, row, first, end);
 }
 
-const struct collective collective_auto = {
-    .name = "auto",
-    .help = "the one that is fastest for the span on the network, if that is described",
-    .sum = sum};
+const struct collective collective_auto = {.sum = sum};

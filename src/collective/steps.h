@@ -37,11 +37,6 @@ static inline size_t part_size(struct part p)
 size_t log2_floor(size_t n); /* n >= 1 */
 size_t log2_ceil(size_t n);
 
-static inline double larger_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- pieces ---- */
 
 /* A long span that goes through members one after the other goes in pieces: one is on its way on while the

@@ -24,6 +24,8 @@
  * it one n beta at most: the cards of those below, which serve messages in the order in which they were sent,
  * are not free earlier. To do better, every piece needs a root of its own: halving_doubling.c.
  */
+#include <math.h>
+
 #include "collective/steps.h"
 
 static fault gather_up(struct group *g, const struct seat *at, struct part all)
@@ -74,9 +76,9 @@ static struct summed summed(size_t m, double alpha, double span, double piece)
     if (m == 1)
         return (struct summed){0, 0, 0};
     struct summed lower = summed(m / 2, alpha, span, piece), upper = summed(m - m / 2, alpha, span, piece);
-    double begin = larger_of(lower.card, upper.first);
-    double card = larger_of(begin + span, upper.last + piece);
-    return (struct summed){larger_of(lower.first, begin + piece + alpha), card + alpha, card};
+    double begin = fmax(lower.card, upper.first);
+    double card = fmax(begin + span, upper.last + piece);
+    return (struct summed){fmax(lower.first, begin + piece + alpha), card + alpha, card};
 }
 
 static double seconds(size_t m, size_t n, double alpha, double beta)
@@ -87,8 +89,4 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
            (double)log2_ceil(m) * (alpha + piece);
 }
 
-const struct collective collective_tree = {.name = "tree",
-                                           .help = "up a binomial tree and down again",
-                                           .sum = sum,
-                                           .busiest = busiest,
-                                           .seconds = seconds};
+const struct collective collective_tree = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -323,14 +323,6 @@ static void halving_and_doubling_sends_at_most_three_messages_a_step_there_and_b
     }
 }
 
-static void names_are_those_of_the_algorithms(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i <= AUTO; i++)
-        assert_string_equal(collectives[i]->name, collective_names[i]);
-    assert_null(collective_names[AUTO + 1]);
-}
-
 static void
 on_a_network_that_is_not_known_short_spans_have_few_steps_and_long_ones_little_to_send(void **state)
 {
@@ -344,7 +336,6 @@ on_a_network_that_is_not_known_short_spans_have_few_steps_and_long_ones_little_t
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_those_of_the_algorithms),
         cmocka_unit_test(
             on_a_network_that_is_not_known_short_spans_have_few_steps_and_long_ones_little_to_send),
         cmocka_unit_test(formulas_are_those_of_the_literature),

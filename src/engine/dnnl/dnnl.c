@@ -45,11 +45,6 @@ struct dnnl {
     struct pace pace; /* of lessons that are shared out */
 };
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static fault open_stations(struct dnnl *d)
 {
     d->stations = calloc(d->n_workers, sizeof *d->stations);

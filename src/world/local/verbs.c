@@ -1,5 +1,6 @@
 /* verbs.c - what agents may ask for, on a virtual clock. A verb that takes time leaves an entry on the agenda
  * and parks. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "experiment/machines.h"
@@ -163,11 +164,6 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
     return mix_now(l, into, first, end, terms, n);
 }
 
-static double later_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Until the rows are there, which `kind` of moment will see to, or patience is at its end. */
 static fault wait_for_rows(struct actor *a, double at_s, int kind, size_t peer, void *what)
 {
@@ -193,9 +189,9 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
     if (!can_reach(w, l->self, peer))
         return gone(a, peer);
     double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
-    if (later_of(there, back) <= w->now_s && b->alive)
+    if (fmax(there, back) <= w->now_s && b->alive)
         return average_now(w, a, b, rows);
-    return wait_for_rows(a, later_of(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
+    return wait_for_rows(a, fmax(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
 }
 
 void average_lost(struct actor *a, struct actor *peer)

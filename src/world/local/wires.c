@@ -4,6 +4,7 @@
  * starts when both are free, in the order in which transfers were asked for, and its last byte is there a
  * latency after its end.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "world/local/inside.h"
@@ -36,11 +37,6 @@ bool gets_through(const struct local *w, size_t a, size_t b)
     return w->actors[a].alive && w->actors[b].alive && !is_cut(w, a, b);
 }
 
-static double latest(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
 {
     const struct network_settings *net = &w->stage->experiment->network;
@@ -51,7 +47,7 @@ double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_
     struct wire wire = network_wire(net, from->link.self, to->link.self);
     if (wire.bytes_per_s == 0)
         return w->now_s + wire.latency_s;
-    double start = latest(w->now_s, latest(from->card_out_s, to->card_in_s));
+    double start = fmax(w->now_s, fmax(from->card_out_s, to->card_in_s));
     double end = start + (double)n_bytes / wire.bytes_per_s;
     from->card_out_s = to->card_in_s = end;
     return end + wire.latency_s;

@@ -45,11 +45,6 @@ fault wait_for_all(struct mpi *w, MPI_Request *request)
                 member_called(w, who, name));
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* All wait for all, and cannot tell for whom: whoever is silent is named by the leader, who hears from everyone. */
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
 {

@@ -2,11 +2,6 @@
  * and theirs into messages of the usual kind, as if they had been received. */
 #include "world/mpi/inside.h"
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static fault find_neighbours(struct near *near, const struct topology *t, size_t self)
 {
     size_t n = t->first[self + 1] - t->first[self];
