@@ -1,4 +1,4 @@
-/* collective.h - what the members of a group do together: sums, broadcasts, gathers, a barrier.
+/* collective.h - what the members of a group do together: sums, means, a barrier, an exchange.
  *
  * Every member calls the same collective with the same arguments, in the same order. Afterwards all have the
  * same bits. When a member dies in the middle, all of the living get FAULT_PEER with its name, and the span
@@ -67,10 +67,6 @@ double cost_seconds(struct cost c, double alpha_s, double beta_s);
  */
 const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s);
 
-/* Everyone's span becomes the root's (a rank), along a binomial tree. */
-fault group_broadcast(struct group *g, size_t root, struct span span);
-/* The root gets g->parcels[rank] from every other member; it lets them go by group_end. */
-fault group_gather(struct group *g, size_t root, struct span span);
 /* Nobody leaves before everybody has come (dissemination: ceil(log2 m) messages each). */
 fault group_barrier(struct group *g);
 /* n bytes of everybody, in rank order, to everybody. */

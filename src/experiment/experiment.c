@@ -6,7 +6,6 @@
  */
 #include "experiment/experiment.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,30 +148,6 @@ fault experiment_parse(const char *text, size_t n_bytes, const char *source, con
         experiment_free(e);
     else
         *out = e;
-    return f;
-}
-
-static fault read_whole(const char *path, FILE *file, char *text, size_t *n_bytes)
-{
-    *n_bytes = fread(text, 1, MOST_BYTES + 1, file); /* one more than allowed shows that there is too much */
-    if (ferror(file))
-        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    return OK;
-}
-
-fault experiment_read(const char *path, const char *const *overrides, size_t n_overrides,
-                      const struct registry *registry, struct experiment **out)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    char *text = malloc(MOST_BYTES + 1);
-    size_t n_bytes = 0;
-    fault f = text ? read_whole(path, file, text, &n_bytes) : OUT_OF_MEMORY;
-    if (!f)
-        f = experiment_parse(text, n_bytes, path, overrides, n_overrides, registry, out);
-    free(text);
-    fclose(file);
     return f;
 }
 

@@ -1,4 +1,4 @@
-/* Sums, means, broadcasts, gathers, barriers and exchanges: the right numbers, and the same bits everywhere,
+/* Sums, means, barriers and exchanges: the right numbers, and the same bits everywhere,
  * for 1 to 17 members and spans from nothing to a million floats. */
 #include <float.h>
 #include <math.h>
@@ -218,84 +218,6 @@ static void pieces_under_way_are_those_that_were_sent(void **state)
     }
 }
 
-/* ---- broadcast, gather ---- */
-
-static fault broadcast_in_turn(struct agent *a)
-{
-    struct group *g = agent_group(a);
-    for (size_t root = 0; root < g->n; root++) /* float `root` and the one after it become the root's own */
-        TRY(group_broadcast(g, root, (struct span){ROWS_PARAMS | ROWS_GRADS, 2 * root, 2 * root + 2}));
-    return OK;
-}
-
-static void a_broadcast_gives_everyone_the_rows_of_any_root(void **state)
-{
-    (void)state;
-    for (size_t m = 1; m <= MOST; m++) {
-        struct cast g;
-        float row[64];
-        form(&g, SMALL, m, broadcast_in_turn);
-        struct engine *e = g.run->engine;
-        for (size_t i = 0; i < m; i++) {
-            for (size_t j = 0; j < g.size; j++)
-                row[j] = (float)(100 * i + j);
-            must(e->ops->write(e, ROW_PARAMS, i, row));
-            must(e->ops->write(e, ROW_GRADS, i, row));
-        }
-        cast_play(&g);
-        for (size_t i = 0; i < m; i++)
-            for (int r = ROW_PARAMS; r <= ROW_GRADS; r++) {
-                must(e->ops->read(e, (enum row)r, i, row));
-                for (size_t j = 0; j < g.size; j++)
-                    assert_true(row[j] == (float)(100 * (j < 2 * m ? j / 2 : i) + j));
-            }
-        assert_int_equal(cast_counts(&g).messages, m * (m - 1));
-        must_have_let_go(&g);
-        cast_close(&g);
-    }
-}
-
-static fault gather_at_each(struct agent *a)
-{
-    struct group *g = agent_group(a);
-    for (size_t root = 0; root < g->n; root++) {
-        TRY(group_gather(g, root, whole(ROWS_PARAMS)));
-        for (size_t i = 0; i < g->n; i++) {
-            assert_true((g->parcels[i].rows != NULL) == (g->rank == root && i != root));
-            struct term theirs = {1, ROW_PARAMS, &g->parcels[i]};
-            if (g->parcels[i].rows) /* float i of the root's gradient becomes that of member i's parameters */
-                TRY(link_mix(a->link, ROW_GRADS, i, i + 1, &theirs, 1));
-        }
-        TRY(group_end(g, OK));
-    }
-    return OK;
-}
-
-static void the_root_of_a_gathering_gets_the_rows_of_all(void **state)
-{
-    (void)state;
-    for (size_t m = 1; m <= MOST; m++) {
-        struct cast g;
-        float row[64];
-        form(&g, SMALL, m, gather_at_each);
-        struct engine *e = g.run->engine;
-        for (size_t i = 0; i < m; i++) {
-            for (size_t j = 0; j < g.size; j++)
-                row[j] = (float)(100 * i + j + 1);
-            cast_write(&g, i, row);
-        }
-        cast_play(&g);
-        for (size_t root = 0; root < m; root++) {
-            must(e->ops->read(e, ROW_GRADS, root, row));
-            for (size_t i = 0; i < m; i++)
-                assert_true(row[i] == (i == root ? 0 : (float)(100 * i + i + 1)));
-        }
-        assert_int_equal(cast_counts(&g).messages, m * (m - 1));
-        must_have_let_go(&g);
-        cast_close(&g);
-    }
-}
-
 /* ---- barrier, exchange ---- */
 
 static fault come_late_and_wait(struct agent *a)
@@ -365,8 +287,6 @@ int main(void)
         cmocka_unit_test(a_million_floats_are_summed_alike_everywhere),
         cmocka_unit_test(a_mean_is_the_sum_divided_by_the_members),
         cmocka_unit_test(pieces_under_way_are_those_that_were_sent),
-        cmocka_unit_test(a_broadcast_gives_everyone_the_rows_of_any_root),
-        cmocka_unit_test(the_root_of_a_gathering_gets_the_rows_of_all),
         cmocka_unit_test(nobody_leaves_a_barrier_before_everybody_has_come),
         cmocka_unit_test(an_exchange_tells_everyone_what_everyone_says),
     };
