@@ -110,7 +110,7 @@ static fault sum_by_all(struct agent *a)
     struct trial *t = a->stage->shared;
     for (size_t i = 0; i < N_COLLECTIVES; i++) {
         TRY(wake_together(a, t->apart_s * (double)(i + 1), t->apart_s));
-        TRY(sum_once(a, collectives[i], t->floats, &t->outcomes[i]));
+        TRY(sum_once(a, collective_rows[i], t->floats, &t->outcomes[i]));
     }
     return OK;
 }
@@ -122,7 +122,7 @@ static const struct kind kind = {.name = "bench", .row = &program};
 
 static double predicted_s(const struct allreduce_bench *s, size_t i)
 {
-    struct cost c = collective_cost(collectives[i], (size_t)s->agents, (size_t)s->floats);
+    struct cost c = collective_cost(collective_rows[i], (size_t)s->agents, (size_t)s->floats);
     return cost_seconds(c, s->latency_ms / 1000, 32 / (s->bandwidth_mbps * 1e6));
 }
 

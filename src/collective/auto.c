@@ -18,12 +18,12 @@ enum { SHORT_FLOATS = 2048 };
 
 const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s)
 {
-    const struct collective *best = collectives[floats < SHORT_FLOATS ? BUTTERFLY : HALVING_DOUBLING];
+    const struct collective *best = collective_rows[floats < SHORT_FLOATS ? BUTTERFLY : HALVING_DOUBLING];
     double least = INFINITY;
     for (int i = 0; (alpha_s > 0 || beta_s > 0) && i < N_COLLECTIVES; i++) {
-        double takes = collectives[i]->seconds(members, floats, alpha_s, beta_s);
+        double takes = collective_rows[i]->seconds(members, floats, alpha_s, beta_s);
         if (takes < least)
-            best = collectives[i], least = takes;
+            best = collective_rows[i], least = takes;
     }
     return best;
 }

@@ -19,7 +19,7 @@ const struct collective collective_native = {.sum = native_sum};
 #define NAME(id, row, name)     [id] = name,
 
 COLLECTIVES(DECLARED)
-const struct collective *const collectives[AUTO + 1] = {COLLECTIVES(ROW)};
+const struct collective *const collective_rows[AUTO + 1] = {COLLECTIVES(ROW)};
 const char *const collective_names[AUTO + 2] = {COLLECTIVES(NAME)};
 
 static size_t end_of(const struct group *g, enum row row, size_t end)

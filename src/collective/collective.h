@@ -54,7 +54,7 @@ enum {
 #undef COLLECTIVE_ENUM
         N_COLLECTIVES = NATIVE /* our own */
 };
-extern const struct collective *const collectives[AUTO + 1];
+extern const struct collective *const collective_rows[AUTO + 1];
 extern const char *const collective_names[AUTO + 2]; /* NULL at the end: the choices of a setting */
 
 /* Sum, then every member divides by their number. An end beyond the row, TO_END say, means the row's end. */

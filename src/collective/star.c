@@ -51,7 +51,7 @@ static void busiest(size_t m, size_t n, double *messages, double *sent)
 
 static double seconds(size_t m, size_t n, double alpha, double beta)
 {
-    return 2 * alpha + ((double)m - 1) * ((double)n + (double)longest_piece(n)) * beta;
+    return 2 * alpha + ((double)m - 1) * ((double)n + (double)piece_longest(n)) * beta;
 }
 
 const struct collective collective_star = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -83,7 +83,7 @@ static struct summed summed(size_t m, double alpha, double span, double piece)
 
 static double seconds(size_t m, size_t n, double alpha, double beta)
 {
-    double span = (double)n * beta, piece = (double)longest_piece(n) * beta;
+    double span = (double)n * beta, piece = (double)piece_longest(n) * beta;
     double children = (double)log2_floor(m), later = (double)piece_count(n) - 1;
     return summed(m, alpha, span, piece).last + later * children * piece +
            (double)log2_ceil(m) * (alpha + piece);

@@ -33,7 +33,7 @@ static void print_gamma(FILE *out, const struct survey *s, enum weights_kind kin
     else if (gamma == 0)
         fputs(" 0.000000     at once", out);
     else
-        fprintf(out, "%9.6f %11.2f", gamma, rounds_to_halve(gamma));
+        fprintf(out, "%9.6f %11.2f", gamma, survey_rounds_to_halve(gamma));
     if (kind == WEIGHTS_FASTEST && s->kind == kind)
         fprintf(out, "   none is below %.6f", s->weights.certificate);
     fputc('\n', out);

@@ -213,7 +213,7 @@ static void write_head(const struct drawing *d)
     if (gamma > 0)
         fprintf(d->out,
                 ": a round of mixing leaves at most %.4f of a disagreement, half is gone after %.3g rounds",
-                gamma, rounds_to_halve(gamma));
+                gamma, survey_rounds_to_halve(gamma));
     else if (!isnan(gamma))
         fputs(": one round of mixing ends any disagreement", d->out);
     fputs("</text></g>\n", d->out);

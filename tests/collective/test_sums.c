@@ -87,7 +87,7 @@ static fault sum_in_every_way(struct agent *a)
     for (size_t i = 0; i < n_cases(t); i++) {
         size_t end = t->first + t->lengths[i % t->n_lengths];
         TRY(link_sleep(a->link, rng_uniform(&r)));
-        TRY(group_sum(agent_group(a), collectives[i / t->n_lengths], ROW_PARAMS, t->first, end));
+        TRY(group_sum(agent_group(a), collective_rows[i / t->n_lengths], ROW_PARAMS, t->first, end));
         t->arrived++;
         TRY(link_sleep(a->link, 10 * (double)(i + 1) - link_now_s(a->link)));
     }
@@ -155,8 +155,8 @@ static void a_million_floats_are_summed_alike_everywhere(void **state)
 
 static fault mean_gradients(struct agent *a)
 {
-    TRY(group_mean(agent_group(a), collectives[RING], ROW_GRADS, 0, TO_END));
-    return group_mean(agent_group(a), collectives[TREE], ROW_GRADS, 3, 5);
+    TRY(group_mean(agent_group(a), collective_rows[RING], ROW_GRADS, 0, TO_END));
+    return group_mean(agent_group(a), collective_rows[TREE], ROW_GRADS, 3, 5);
 }
 
 static void a_mean_is_the_sum_divided_by_the_members(void **state)
@@ -189,8 +189,8 @@ static void a_mean_is_the_sum_divided_by_the_members(void **state)
 /* The middle and the root divide theirs while the pieces they have sent are under way. */
 static fault mean_in_pieces(struct agent *a)
 {
-    TRY(group_mean(agent_group(a), collectives[STAR], ROW_PARAMS, 0, TO_END));
-    return group_mean(agent_group(a), collectives[TREE], ROW_PARAMS, 0, TO_END);
+    TRY(group_mean(agent_group(a), collective_rows[STAR], ROW_PARAMS, 0, TO_END));
+    return group_mean(agent_group(a), collective_rows[TREE], ROW_PARAMS, 0, TO_END);
 }
 
 static void pieces_under_way_are_those_that_were_sent(void **state)

@@ -54,8 +54,8 @@ static fault offer_and_take(struct agent *a)
         link_drop(a->link, &p);
     }
     TRY(crew_barrier(a, WORD + 1));
-    TRY(before_writing(w, ROW_PARAMS, 0, TO_END));
-    CHECK(!is_being_sent(w, ROW_PARAMS, 0, TO_END));
+    TRY(sendings_await(w, ROW_PARAMS, 0, TO_END));
+    CHECK(!sendings_hold(w, ROW_PARAMS, 0, TO_END));
     return OK;
 }
 
@@ -76,7 +76,7 @@ static fault swap_and_write(struct agent *a)
         TRY(send_parameters(a, after(a)));
         TRY(link_recv_rows(a->link, before(a), OFFERED, &p, NULL));
         struct term terms[] = {{0.5, ROW_PARAMS, NULL}, {0.5, ROW_PARAMS, &p}};
-        both = 0.5f * both + 0.5f * floats_in(mpi_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
+        both = 0.5f * both + 0.5f * message_floats(mpi_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
         TRY(link_mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
         CHECK(crew_row_is(a, ROW_PARAMS, both));
         link_drop(a->link, &p);
@@ -154,7 +154,7 @@ static fault write_beside(struct agent *a)
     if (a->index == 0) {
         const float *before = crew_row(a, ROW_PARAMS);
         TRY(send_parameters(a, 1));
-        bool is_read = is_being_sent(w, ROW_PARAMS, 0, TO_END); /* it may have been, already */
+        bool is_read = sendings_hold(w, ROW_PARAMS, 0, TO_END); /* it may have been, already */
         TRY(mix_up_to(a, TO_END, 2));
         CHECK(is_read == (crew_row(a, ROW_PARAMS) != before));
         CHECK(crew_row_is(a, ROW_PARAMS, 2));
@@ -257,11 +257,11 @@ static fault write_beside_a_look(struct agent *a)
     }
     if (a->index == 2) {
         for (double until_s = clock_now_s() + 20; !w->mail && clock_now_s() < until_s;)
-            progress(w);
+            courier_progress(w);
         TRY(link_send(a->link, 0, WORD, &word, 1));
         for (double until_s = clock_now_s() + 0.3; clock_now_s() < until_s;
              nanosleep(&(struct timespec){0, 100000}, NULL))
-            progress(w);
+            courier_progress(w);
         TRY(link_recv_rows(a->link, 1, OFFERED, &p, NULL));
         link_drop(a->link, &p);
     }
@@ -347,7 +347,7 @@ static fault ask_and_break_off(void *ctx)
     fill_with(late->row, c->size, UNTOUCHED);
     for (size_t i = 0; i < 2; i++)
         late->exams[i] = (struct exam){.replica = i, .n = c->run->dataset->test.n};
-    break_off(c->world, FAIL(FAULT_CRASH, "agent 2 is gone"));
+    wait_break_off(c->world, FAIL(FAULT_CRASH, "agent 2 is gone"));
     late->examined = w->ops->examine(w, late->exams, 2);
     late->exams[1].hits = UNTOUCHED;
     late->read = w->ops->read(w, ROW_PARAMS, 1, late->row);
@@ -388,7 +388,7 @@ static fault ask_twice(void *ctx)
     if (!row)
         return OK;
     struct exam exam = {.replica = 1, .n = c->run->dataset->test.n};
-    break_off(c->world, FAIL(FAULT_CRASH, "for a moment"));
+    wait_break_off(c->world, FAIL(FAULT_CRASH, "for a moment"));
     fault_drop(w->ops->read(w, ROW_PARAMS, 1, row));
     fault_drop(c->world->broken);
     c->world->broken = OK;

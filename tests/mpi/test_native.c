@@ -21,7 +21,7 @@ static fault have_same_bits(struct agent *a, enum row row)
     TRY(link_send_rows(a->link, after(a), 1, whole(1u << row)));
     TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
     bool same =
-        memcmp(floats_in(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+        memcmp(message_floats(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
     link_drop(a->link, &p);
     CHECK(same);
     return OK;
@@ -32,7 +32,7 @@ static fault sum_natively(struct agent *a)
     size_t n = crew_of(a)->size;
     for (size_t i = 0; i < n; i++)
         crew_row(a, ROW_GRADS)[i] = value_of(a->index, i);
-    TRY(group_sum(agent_group(a), collectives[NATIVE], ROW_GRADS, 5, n));
+    TRY(group_sum(agent_group(a), collective_rows[NATIVE], ROW_GRADS, 5, n));
     for (size_t i = 0; i < n; i++) {
         double sum = i < 5 ? value_of(a->index, i) : 0;
         for (size_t who = 0; i >= 5 && who < a->link->n_members; who++)
@@ -59,7 +59,7 @@ static fault sum_among_fewer(struct agent *a)
     struct group *g = agent_group(a);
     size_t n = g->n;
     g->n--;
-    fault f = group_sum(g, collectives[NATIVE], ROW_GRADS, 0, TO_END);
+    fault f = group_sum(g, collective_rows[NATIVE], ROW_GRADS, 0, TO_END);
     g->n = n;
     CHECK_FAULT(f, FAULT_USAGE, "sums over all");
     return OK;

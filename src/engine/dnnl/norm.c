@@ -378,7 +378,7 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
 static int bias_left(const struct program *p, const struct unit *u)
 {
     int from = p->setup->graph->tensors[u->op->in[0]].producer;
-    return from >= 0 && p->units[from].maker == &own_conv_maker ? p->units[from].op->bias : -1;
+    return from >= 0 && p->units[from].maker == &conv_own_maker ? p->units[from].op->bias : -1;
 }
 
 static fault batchnorm_prepare(struct program *p, struct unit *u)

@@ -205,7 +205,7 @@ static void unit_init(struct program *p, size_t index)
     }
     u->maker = makers[op->kind];
     if (op->kind == OP_CONV && conv_is_own(p, u))
-        u->maker = &own_conv_maker;
+        u->maker = &conv_own_maker;
 }
 
 static fault make_units(struct program *p)
@@ -216,7 +216,7 @@ static fault make_units(struct program *p)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < g->n_ops; i++)
         unit_init(p, i);
-    fold(p);
+    program_fold(p);
     for (size_t i = 0; i < g->n_ops; i++)
         if (p->units[i].maker->prepare) {
             fault f = p->units[i].maker->prepare(p, &p->units[i]);
@@ -323,12 +323,12 @@ static fault build(struct program *p)
     if (!no_bytes)
         return OUT_OF_MEMORY;
     TRY(plan_make(g, p->is_learning, no_bytes, no_bytes, &p->arena, &p->plan));
-    TRY(arrange(p));
+    TRY(program_arrange(p));
     TRY(make_buffers(p));
     TRY(make_units(p));
     make_jobs(p);
     if (!p->is_full)
-        place_buffers(p);
+        program_place_buffers(p);
     if (p->is_full)
         return OUT_OF_MEMORY;
     return make_phases(p);

@@ -158,9 +158,9 @@ const struct program_verbs *program_verbs_of(enum isa isa);
 
 /* Inner steps of building: how every tensor lies, which ops do a part of their neighbours' work, where every
  * buffer lies. */
-fault arrange(struct program *p);
-void fold(struct program *p);
-void place_buffers(struct program *p);
+fault program_arrange(struct program *p);
+void program_fold(struct program *p);
+void program_place_buffers(struct program *p);
 
 /* For the ops' files, while building. */
 int buffer_add(struct program *p, size_t sample_bytes, size_t n_bytes);
@@ -210,7 +210,7 @@ struct op_maker {
 };
 /* Winograd convolutions of our own, where conv_is_own says so. */
 bool conv_is_own(const struct program *p, const struct unit *u);
-extern const struct op_maker conv_maker, own_conv_maker, batchnorm_maker, linear_maker, add_maker,
+extern const struct op_maker conv_maker, conv_own_maker, batchnorm_maker, linear_maker, add_maker,
     pointwise_maker, maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker,
     reshape_maker, loss_maker;
 

@@ -14,7 +14,7 @@ static bool is_of(const struct cut *c, size_t a, size_t b)
     return (c->a == a && c->b == b) || (c->a == b && c->b == a);
 }
 
-bool pair_is_cut(const struct local *w, size_t a, size_t b)
+bool wires_pair_is_cut(const struct local *w, size_t a, size_t b)
 {
     for (size_t i = 0; i < w->n_cuts; i++)
         if (is_of(&w->cuts[i], a, b))
@@ -24,20 +24,20 @@ bool pair_is_cut(const struct local *w, size_t a, size_t b)
 
 static bool is_cut(const struct local *w, size_t a, size_t b)
 {
-    return (w->partitioned && w->group[a] != w->group[b]) || pair_is_cut(w, a, b);
+    return (w->partitioned && w->group[a] != w->group[b]) || wires_pair_is_cut(w, a, b);
 }
 
-bool can_reach(const struct local *w, size_t a, size_t b)
+bool wires_can_reach(const struct local *w, size_t a, size_t b)
 {
     return w->actors[a].alive && !w->actors[b].is_missed && !is_cut(w, a, b);
 }
 
-bool gets_through(const struct local *w, size_t a, size_t b)
+bool wires_get_through(const struct local *w, size_t a, size_t b)
 {
     return w->actors[a].alive && w->actors[b].alive && !is_cut(w, a, b);
 }
 
-double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
+double wires_transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
 {
     const struct network_settings *net = &w->stage->experiment->network;
     from->link.counts.bytes += n_bytes;
@@ -58,10 +58,10 @@ static void tell_waiting(struct local *w, size_t who, size_t gone)
 {
     struct actor *a = &w->actors[who];
     if (a->life == LIFE_PARKED && a->receives && a->from == gone)
-        wake(a, FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", gone, who));
+        actor_wake(a, FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", gone, who));
 }
 
-fault cut_pair(struct local *w, size_t a, size_t b)
+fault wires_cut_pair(struct local *w, size_t a, size_t b)
 {
     if (w->n_cuts == w->cut_room) {
         size_t room = w->cut_room ? 2 * w->cut_room : 16;
@@ -101,7 +101,7 @@ static ptrdiff_t edge_between(const struct topology *t, size_t a, size_t b)
     return low < end && t->neighbour[low] == b ? (ptrdiff_t)t->edge_of[low] : -1;
 }
 
-uint64_t takes_part_from(const struct local *w, size_t a, size_t b)
+uint64_t wires_take_part_from(const struct local *w, size_t a, size_t b)
 {
     uint64_t ja = w->actors[a].joined, jb = w->actors[b].joined, from = ja > jb ? ja : jb;
     ptrdiff_t edge = w->stage->topology ? edge_between(w->stage->topology, a, b) : -1;
@@ -126,7 +126,7 @@ static bool *edges_cut(const struct local *w)
     return was_cut;
 }
 
-void mend_pair(struct local *w, size_t a, size_t b)
+void wires_mend_pair(struct local *w, size_t a, size_t b)
 {
     const struct topology *t = w->stage->topology;
     ptrdiff_t edge = t ? edge_between(t, a, b) : -1;
@@ -140,7 +140,7 @@ void mend_pair(struct local *w, size_t a, size_t b)
         rejoin_ends(w, (size_t)edge);
 }
 
-fault heal_all(struct local *w)
+fault wires_heal_all(struct local *w)
 {
     bool *was_cut = edges_cut(w);
     if (!was_cut)
@@ -152,7 +152,7 @@ fault heal_all(struct local *w)
     return OK;
 }
 
-fault partition(struct local *w, const struct event *e)
+fault wires_partition(struct local *w, const struct event *e)
 {
     bool *was_cut = edges_cut(w);
     if (!was_cut)

@@ -82,7 +82,7 @@ void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look)
     give(&w->lessons);
 }
 
-bool is_computing(struct mpi *w)
+bool lessons_are_computing(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     pthread_mutex_lock(&l->lock);
@@ -91,7 +91,7 @@ bool is_computing(struct mpi *w)
     return l->is_running && !answered;
 }
 
-bool job_is_over(struct mpi *w)
+bool lessons_job_is_over(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     if (!l->is_running)
@@ -102,7 +102,7 @@ bool job_is_over(struct mpi *w)
     if (!over)
         return false;
     l->is_running = false;
-    l->ended_s = world_now_s(w);
+    l->ended_s = mpi_now_s(w);
     return true;
 }
 
@@ -111,12 +111,12 @@ bool job_is_over(struct mpi *w)
 #define LEAST_NAP_S 2e-4
 #define MOST_NAP_S  1e-3
 
-void expect_traffic(struct mpi *w)
+void lessons_expect_traffic(struct mpi *w)
 {
     w->lessons.nap_s = LEAST_NAP_S;
 }
 
-double nap_beside_job_s(struct mpi *w)
+double lessons_nap_s(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     double nap_s = l->nap_s;
@@ -127,7 +127,7 @@ double nap_beside_job_s(struct mpi *w)
 static bool is_warm(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
-    return job_is_over((struct mpi *)w);
+    return lessons_job_is_over((struct mpi *)w);
 }
 
 static void copy_floats(float *to, const float *from, size_t n)
@@ -172,7 +172,7 @@ fault lessons_open(struct mpi *w)
     l->picks = calloc(w->engine->setup.batch, sizeof *l->picks);
     if (!l->picks)
         return OUT_OF_MEMORY;
-    expect_traffic(w);
+    lessons_expect_traffic(w);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
     l->bell = w->bell;
