@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/text.h"
 #include "base/xml.h"
 #include "record/report_cells.h"
@@ -410,17 +411,12 @@ static fault put_page(FILE *to, const struct report *r, enum axis by, const char
 
 fault report_html(const struct report *r, enum axis by, char **out)
 {
-    char *text = NULL, *sentence;
-    size_t n;
+    char *sentence;
+    struct page page;
     TRY(report_sentence(r, &sentence));
-    FILE *to = open_memstream(&text, &n);
-    fault f = to ? put_page(to, r, by, sentence) : OUT_OF_MEMORY;
+    fault f = page_open(&page);
+    if (!f)
+        f = page_close(&page, put_page(page.out, r, by, sentence), out);
     free(sentence);
-    if (to && fclose(to) != 0 && !f)
-        f = OUT_OF_MEMORY;
-    if (f)
-        free(text);
-    else
-        *out = text;
     return f;
 }

@@ -1,7 +1,7 @@
 /* waiting.c - who is slow: who waited, for whom, and who held the others up. */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/page.h"
 #include "record/inside.h"
 
 static double mean_waiting_s(const struct waiting *w)
@@ -49,11 +49,10 @@ const char *waiting_name(const struct waiting *w, int64_t member, char name[MEMB
 
 fault waiting_sentence(const struct waiting *w, char **out)
 {
-    char *text = NULL, name[MEMBER_NAME], other[MEMBER_NAME];
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return OUT_OF_MEMORY;
+    char name[MEMBER_NAME], other[MEMBER_NAME];
+    struct page page;
+    TRY(page_open(&page));
+    FILE *to = page.out;
     if (w->n_members && w->most != NO_MEMBER) {
         fprintf(to, "others waited %.4g s for %s", w->waited_for_s[w->most], waiting_name(w, w->most, name));
         if (w->longest != NO_MEMBER)
@@ -64,12 +63,7 @@ fault waiting_sentence(const struct waiting *w, char **out)
             fprintf(to, "; the slowest link is that of %s and %s (%.4g s)", waiting_name(w, w->link[0], name),
                     waiting_name(w, w->link[1], other), w->link_s);
     }
-    if (fclose(to) != 0) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    return page_close(&page, OK, out);
 }
 
 /* ---- for programs ---- */

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/page.h"
 #include "base/text.h"
-#include "topology/page.h"
 #include "topology/spectrum.h"
 
 /* "0.2222 on edges", or "-0.05 to 0.31 on edges (4 below zero)". */
@@ -67,7 +67,7 @@ fault survey_text(const struct topology *t, const struct survey *s, char **text)
     }
     print_range(page.out, "oneself", s->weights.self, t->n);
     fputc('\n', page.out);
-    return page_close(&page, text);
+    return page_close(&page, OK, text);
 }
 
 static json_t *number(double x)

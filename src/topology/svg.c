@@ -9,10 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/page.h"
 #include "base/text.h"
 #include "base/xml.h"
 #include "topology/layout.h"
-#include "topology/page.h"
 #include "topology/spectrum.h"
 
 enum { DRAWN_MOST = 5000, DRAWN_MOST_EDGES = 20000 };
@@ -298,7 +298,7 @@ fault survey_svg(const struct topology *t, const struct survey *s, char **svg)
     if (!f) {
         d.out = page.out;
         draw(&d);
-        f = page_close(&page, svg);
+        f = page_close(&page, OK, svg);
     }
     free(d.spots);
     return f;

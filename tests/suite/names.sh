@@ -7,7 +7,7 @@ source "$(dirname "$0")/../support/check.sh" "$1"
 
 subjects() {
     cat <<'SUBJECTS'
-base            arena block clock fault field isa plain pool rng sha256 text xml
+base            arena array block clock fault field isa page plain pool rng sha256 text xml
 experiment      experiment category decode event fail kind machine machines network node override overrides
                 roll section speed straggler tree
 data            data dataset feed fetch split catalogue child cifar file folder idx known mosaic part source unpack
@@ -20,7 +20,7 @@ engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat 
                 add avgpool batchnorm dropout globalpool linear loss maxpool pointwise relu reshape shortcut
 engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
 collective      collective cost cube fold group log2 part piece pieces step tree
-topology        topology edge family lapack layout page sketch spectrum survey threads weights
+topology        topology edge family lapack layout sketch spectrum survey threads weights
 strategy        agent strategy backups centre pairs ps
 world           world waits
 world/local     local actor agenda fiber fibers message rows script snapshot tape wires

@@ -97,22 +97,9 @@ void tape_set_silent(struct tape *t, bool silent)
 
 /* The array with room for at least n items, doubled as needed; NULL when memory is out, the old one
  * untouched. */
-static void *with_room(void *array, size_t *room, size_t n, size_t size)
-{
-    if (n <= *room)
-        return array;
-    size_t wanted = *room ? *room : 64;
-    while (wanted < n)
-        wanted *= 2;
-    void *longer = realloc(array, wanted * size);
-    if (longer)
-        *room = wanted;
-    return longer;
-}
-
 #define MAKE_ROOM(array, room, n)                                                                            \
     do {                                                                                                     \
-        void *longer_ = with_room((array), (room), (n), sizeof *(array));                                    \
+        void *longer_ = array_with_room((array), (room), (n), sizeof *(array));                              \
         if (!longer_)                                                                                        \
             return OUT_OF_MEMORY;                                                                            \
         (array) = longer_;                                                                                   \

@@ -63,14 +63,10 @@ static void tell_waiting(struct local *w, size_t who, size_t gone)
 
 fault wires_cut_pair(struct local *w, size_t a, size_t b)
 {
-    if (w->n_cuts == w->cut_room) {
-        size_t room = w->cut_room ? 2 * w->cut_room : 16;
-        struct cut *cuts = realloc(w->cuts, room * sizeof *cuts);
-        if (!cuts)
-            return OUT_OF_MEMORY;
-        w->cuts = cuts;
-        w->cut_room = room;
-    }
+    struct cut *cuts = array_with_room(w->cuts, &w->cut_room, w->n_cuts + 1, sizeof *cuts);
+    if (!cuts)
+        return OUT_OF_MEMORY;
+    w->cuts = cuts;
     w->cuts[w->n_cuts++] = (struct cut){(uint32_t)a, (uint32_t)b};
     tell_waiting(w, a, b);
     tell_waiting(w, b, a);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "engine/host.h"
 #include "world/mpi/inside.h"
 
@@ -335,10 +336,9 @@ static void print_processors(const struct mpi *w, FILE *out)
 static fault places(const struct world *world, char **text)
 {
     const struct mpi *w = mpi_world_in(world);
-    size_t n = 0;
-    FILE *out = open_memstream(text, &n);
-    if (!out)
-        return OUT_OF_MEMORY;
+    struct page page;
+    TRY(page_open(&page));
+    FILE *out = page.out;
     for (size_t i = 0; i < w->n; i++) {
         if (!is_first_of_host(w, i))
             continue;
@@ -349,7 +349,7 @@ static fault places(const struct world *world, char **text)
         fputc('\n', out);
     }
     print_processors(w, out);
-    return fclose(out) == 0 ? OK : OUT_OF_MEMORY;
+    return page_close(&page, OK, text);
 }
 
 static double now_s(const struct world *world)
