@@ -88,18 +88,18 @@ struct trial { /* what the agents share */
 static fault wake_together(struct agent *a, double at_s, double apart_s)
 {
     double early = at_s - apart_s / 4 + apart_s * (double)a->index / (1 << 20);
-    TRY(a->link->ops->sleep(a->link, early - a->link->ops->now_s(a->link)));
-    return a->link->ops->sleep(a->link, at_s - early);
+    TRY(link_sleep(a->link, early - link_now_s(a->link)));
+    return link_sleep(a->link, at_s - early);
 }
 
 static fault sum_once(struct agent *a, const struct collective *c, size_t floats, struct outcome *o)
 {
     struct link_counts before = a->link->counts;
-    double began = a->link->ops->now_s(a->link);
+    double began = link_now_s(a->link);
     TRY(group_sum(agent_group(a), c, ROW_PARAMS, 0, floats));
     uint64_t messages = a->link->counts.messages - before.messages,
              bytes = a->link->counts.bytes - before.bytes;
-    o->seconds = fmax(o->seconds, a->link->ops->now_s(a->link) - began);
+    o->seconds = fmax(o->seconds, link_now_s(a->link) - began);
     o->messages = messages > o->messages ? messages : o->messages;
     o->bytes = bytes > o->bytes ? bytes : o->bytes;
     return OK;
@@ -110,7 +110,7 @@ static fault sum_by_all(struct agent *a)
     struct trial *t = a->stage->shared;
     for (size_t i = 0; i < N_COLLECTIVES; i++) {
         TRY(wake_together(a, t->apart_s * (double)(i + 1), t->apart_s));
-        TRY(sum_once(a, collectives[i], t->floats, &t->outcomes[i]));
+        TRY(sum_once(a, collective_rows[i], t->floats, &t->outcomes[i]));
     }
     return OK;
 }
@@ -122,7 +122,7 @@ static const struct kind kind = {.name = "bench", .row = &program};
 
 static double predicted_s(const struct allreduce_bench *s, size_t i)
 {
-    struct cost c = collective_cost(collectives[i], (size_t)s->agents, (size_t)s->floats);
+    struct cost c = collective_cost(collective_rows[i], (size_t)s->agents, (size_t)s->floats);
     return cost_seconds(c, s->latency_ms / 1000, 32 / (s->bandwidth_mbps * 1e6));
 }
 

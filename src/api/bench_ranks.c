@@ -91,12 +91,12 @@ static fault go_that_way(struct agent *a, int way, size_t floats)
 {
     struct term mine = {1, ROW_PARAMS, NULL};
     if (way == COPY)
-        return a->link->ops->mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
+        return link_mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
     if (way == AT_ONCE) {
         mpi_sum_at_once(a->link, ((struct trial *)a->stage->shared)->apart.bytes, floats);
         return OK;
     }
-    return group_sum(agent_group(a), collectives[way], ROW_PARAMS, 0, floats);
+    return group_sum(agent_group(a), collective_rows[way], ROW_PARAMS, 0, floats);
 }
 
 static fault time_once(struct agent *a, int way, size_t floats, double *slowest)
@@ -174,7 +174,7 @@ static fault print(const struct trial *t, const struct mpi_seat *seat, char **js
             return OUT_OF_MEMORY;
         }
     return bench_print(json_pack("{s:s, s:s, s:I, s:I, s:b, s:o}", "world", "mpi", "library", library,
-                                 "ranks", (json_int_t)seat->n_ranks, "cores", (json_int_t)cores_available(),
+                                 "ranks", (json_int_t)seat->n_ranks, "cores", (json_int_t)pool_cores(),
                                  "oversubscribed", seat->oversubscribed, "spans", spans),
                        json);
 }

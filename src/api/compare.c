@@ -44,7 +44,7 @@ static fault make_folder(veche_comparison *c, const char *out)
     free(text);
     if (!f && out)
         snprintf(c->path, sizeof c->path, "%s", out);
-    if (!f || !out || !is_comparison(out))
+    if (!f || !out || !comparison_is_folder(out))
         return f;
     fault_drop(f);
     return FAIL(FAULT_USAGE, "%s: is there already; go on with it by: veche resume %s", out, out);
@@ -109,7 +109,7 @@ static fault open_folder(veche_comparison *c, const char *folder)
         return FAIL(FAULT_FILE, "%.200s...: the path is too long", folder);
     for (size_t n = strlen(c->path); n > 1 && c->path[n - 1] == '/'; n--)
         c->path[n - 1] = 0;
-    if (!is_comparison(c->path))
+    if (!comparison_is_folder(c->path))
         return FAIL(FAULT_FILE, "%s: is not a comparison: it has no " COMPARE_FILE, c->path);
     TRY(folder_lock(c->path, &c->lock));
     TRY(plan_read(c->path, &c->plan));
@@ -155,10 +155,10 @@ bool veche_is_comparison(const char *folder)
     struct mpi_seat seat;
     uint64_t is = 0;
     if (mpi_launched() < 2)
-        return is_comparison(folder);
+        return comparison_is_folder(folder);
     fault f = mpi_join(false, &seat);
     if (!f)
-        f = mpi_largest(&seat, seat.rank == 0 && is_comparison(folder), 60, &is);
+        f = mpi_largest(&seat, seat.rank == 0 && comparison_is_folder(folder), 60, &is);
     fault_drop(f);
     return is;
 }

@@ -83,14 +83,14 @@ fault method_is_for_one(const struct method *m, bool *out); /* agent */
 /* compare_ranks.c: what the leader tells the others to do together with it, and whoever does not lead does it
  * until it is told that all is over. Nothing where there is one process. */
 enum order { ORDER_START = 's', ORDER_RESUME = 'r', ORDER_WAIT = 'w', ORDER_END = 'e' };
-fault order_others(veche_comparison *c, enum order order,
-                   const char *text); /* the experiment, or the folder */
-fault follow_orders(veche_comparison *c);
-void keep_others_waiting(veche_comparison *c); /* from time to time while the leader trains alone */
+fault compare_order_others(veche_comparison *c, enum order order,
+                           const char *text); /* the experiment, or the folder */
+fault compare_follow_orders(veche_comparison *c);
+void compare_keep_others_waiting(veche_comparison *c); /* from time to time while the leader trains alone */
 
 /* compare_file.c */
 #define COMPARE_FILE "compare.json"
-bool is_comparison(const char *folder);
+bool comparison_is_folder(const char *folder);
 fault plan_read(const char *folder, struct plan *out);
 /* The whole of compare.json, or, without the experiments, what is printed for programs. `folder` is NULL
  * before there is one. Caller frees. */

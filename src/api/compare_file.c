@@ -17,7 +17,7 @@ static bool exists(const char *folder, const char *name, const char *file)
     return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
-bool is_comparison(const char *folder)
+bool comparison_is_folder(const char *folder)
 {
     return exists(folder, COMPARE_FILE, "");
 }

@@ -31,7 +31,7 @@ static void watch_run(void *ctx, const veche_event *event)
     e.methods = c->plan.n;
     if (c->options.watch)
         c->options.watch(c->options.ctx, &e);
-    keep_others_waiting(c);
+    compare_keep_others_waiting(c);
 }
 
 static void tell(veche_comparison *c, veche_event_kind kind, const char *text)
@@ -99,9 +99,10 @@ static fault open_method(veche_comparison *c)
         TRY(method_is_for_one(method_at_hand(c), &options.alone));
     c->alone = options.alone;
     if (c->alone)
-        TRY(order_others(c, ORDER_WAIT, ""));
+        TRY(compare_order_others(c, ORDER_WAIT, ""));
     else
-        TRY(order_others(c, begun ? ORDER_RESUME : ORDER_START, begun ? path : method_at_hand(c)->yaml));
+        TRY(compare_order_others(c, begun ? ORDER_RESUME : ORDER_START,
+                                 begun ? path : method_at_hand(c)->yaml));
     if (!begun)
         return start_method(c, &options, path);
     veche_run *r;
@@ -226,8 +227,8 @@ veche_fault *veche_compare_go(veche_comparison *c)
 {
     PLAIN_NUMBERS;
     if (!comparison_leads(c))
-        return follow_orders(c);
-    fault f = lead(c), g = is_loss(f) ? OK : order_others(c, ORDER_END, "");
+        return compare_follow_orders(c);
+    fault f = lead(c), g = is_loss(f) ? OK : compare_order_others(c, ORDER_END, "");
     if (!f)
         return g;
     fault_drop(g);

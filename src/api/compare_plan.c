@@ -133,7 +133,7 @@ static fault check_data(struct planner *p, const struct experiment *e)
 static fault fit_to_ranks(struct planner *p, const struct experiment *e, int64_t *agents)
 {
     struct arena *arena = &p->plan->arena;
-    TRY(agents_of_ranks(e, p->n_ranks, agents));
+    TRY(experiment_agents_of_ranks(e, p->n_ranks, agents));
     TRY(change(p, arena_printf(arena, "agents=%lld", (long long)*agents)));
     if (e->topology.graph && !strategy_row(e)->needs_topology)
         return change(p, arena_printf(arena, "topology=complete:%lld", (long long)*agents));

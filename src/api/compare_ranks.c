@@ -14,7 +14,7 @@
 #include "api/compare.h"
 #include "base/clock.h"
 
-fault order_others(veche_comparison *c, enum order order, const char *text)
+fault compare_order_others(veche_comparison *c, enum order order, const char *text)
 {
     size_t n = strlen(text);
     if (!c->seat.n_ranks)
@@ -30,10 +30,10 @@ fault order_others(veche_comparison *c, enum order order, const char *text)
     return f;
 }
 
-void keep_others_waiting(veche_comparison *c)
+void compare_keep_others_waiting(veche_comparison *c)
 {
     if (c->alone && clock_now_s() - c->told_s > c->patience_s / 4)
-        fault_drop(order_others(c, ORDER_WAIT, "")); /* who is gone is missed at the next order */
+        fault_drop(compare_order_others(c, ORDER_WAIT, "")); /* who is gone is missed at the next order */
 }
 
 static fault open_as_told(enum order order, const char *text, veche_run **out)
@@ -57,7 +57,7 @@ static fault do_as_told(veche_comparison *c, enum order order, const char *text)
     return f;
 }
 
-fault follow_orders(veche_comparison *c)
+fault compare_follow_orders(veche_comparison *c)
 {
     for (;;) {
         char *order = NULL;

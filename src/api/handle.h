@@ -20,7 +20,7 @@ bool experiment_is_for_ranks(const struct experiment *e);
 /* A fault where an experiment for several ranks was started as one process, with no launcher. */
 fault experiment_check_launch(const struct experiment *e);
 /* How many agents learn where there are so many ranks, helpers among them. */
-fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents);
+fault experiment_agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents);
 
 /* All that can be found wrong with an experiment before it is run; the network's lines where `layers` is not
  * NULL. */

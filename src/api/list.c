@@ -1,8 +1,8 @@
 /* list.c - all names one may write, straight from the rows that the parser reads. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "api/registry.h"
+#include "base/page.h"
 #include "base/plain.h"
 #include "base/text.h"
 #include "engine/engine.h"
@@ -110,19 +110,7 @@ static fault print_asked(FILE *out, const char *category)
 veche_fault *veche_list(const char *category, char **text)
 {
     PLAIN_NUMBERS;
-    char *memory = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&memory, &n);
-    if (!out)
-        return OUT_OF_MEMORY;
-    fault f = print_asked(out, category);
-    bool failed = fclose(out) != 0;
-    if (!f && failed)
-        f = OUT_OF_MEMORY;
-    if (f) {
-        free(memory);
-        return f;
-    }
-    *text = memory;
-    return OK;
+    struct page page;
+    TRY(page_open(&page));
+    return page_close(&page, print_asked(page.out, category), text);
 }

@@ -26,7 +26,7 @@
 
 static int threads_of_one(const struct experiment *e, int64_t side_by_side)
 {
-    int share = cores_available() / (int)side_by_side;
+    int share = pool_cores() / (int)side_by_side;
     return e->engine.threads ? (int)e->engine.threads : share > 1 ? share : 1;
 }
 

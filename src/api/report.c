@@ -23,7 +23,7 @@ static fault expand(const char *const *runs, size_t n, struct arena *arena, cons
         const char **inner = (const char **)&runs[i];
         size_t n_inner = 1;
         struct plan plan = {0};
-        if (is_comparison(runs[i])) {
+        if (comparison_is_folder(runs[i])) {
             TRY(plan_read(runs[i], &plan));
             fault f = plan_runs(&plan, runs[i], arena, &inner, &n_inner);
             plan_release(&plan);

@@ -215,7 +215,7 @@ static double number_in(const struct tensors *t, const char *key)
 static double rounds_in(const struct tensors *t, double epochs)
 {
     double per_epoch = number_in(t, "rounds_per_epoch");
-    return per_epoch > 0 ? (double)rounds_of_epochs(epochs, per_epoch) : NAN;
+    return per_epoch > 0 ? (double)session_rounds_of_epochs(epochs, per_epoch) : NAN;
 }
 
 /* Whether a run of so many epochs would have come to the same checkpoint: none of the agents knew yet which
@@ -268,7 +268,7 @@ static fault count_agents(struct resumption *r, const struct experiment *e, size
                    : FAIL(FAULT_USAGE,
                           "%s: %zu processes were started, but the run's world is '%s', which is one process",
                           r->folder.path, n_ranks, e->world.kind->name);
-    TRY(agents_of_ranks(e, n_ranks, &agents));
+    TRY(experiment_agents_of_ranks(e, n_ranks, &agents));
     r->regroups = saved_by && strtoll(saved_by, NULL, 10) != agents;
     return OK;
 }

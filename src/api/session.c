@@ -182,7 +182,7 @@ static fault open_split(struct veche_run *r)
     return OK;
 }
 
-uint64_t rounds_of_epochs(double epochs, double rounds_per_epoch)
+uint64_t session_rounds_of_epochs(double epochs, double rounds_per_epoch)
 {
     return (uint64_t)ceil(epochs * rounds_per_epoch - 1e-9);
 }
@@ -202,7 +202,7 @@ static void open_stage(struct veche_run *r)
         .n_params = r->graph->size,
         .epochs = e->train.epochs,
         .rounds_per_epoch = per_epoch,
-        .rounds = rounds_of_epochs(e->train.epochs, per_epoch),
+        .rounds = session_rounds_of_epochs(e->train.epochs, per_epoch),
         .asynchronous = strategy_is_asynchronous(e),
     };
 }
@@ -419,7 +419,7 @@ static void tell_waiting(const struct veche_run *r, veche_event *event, char nam
     event->waiting = s.mean / w.virtual_s;
     event->waiting_min = s.min / w.virtual_s;
     event->waiting_max = s.max / w.virtual_s;
-    event->waited_for = who == NO_MEMBER ? NULL : member_name(&w, who, name);
+    event->waited_for = who == NO_MEMBER ? NULL : waiting_name(&w, who, name);
 }
 
 void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)

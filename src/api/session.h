@@ -67,7 +67,7 @@ struct veche_run {
 #define CHECKPOINT_FORMAT "veche checkpoint 3"
 
 /* The rounds that make up so many epochs. */
-uint64_t rounds_of_epochs(double epochs, double rounds_per_epoch);
+uint64_t session_rounds_of_epochs(double epochs, double rounds_per_epoch);
 
 /* What can be found wrong with an experiment as a whole, before anything is opened. */
 fault session_check(const struct experiment *e);

@@ -213,7 +213,7 @@ static fault print_for_run(const struct veche_run *r, char **out)
     uname(&system);
     TRY(experiment_print(r->experiment, &yaml));
     int n = asprintf(&whole, "# veche %s\n# machine: %s %s, %d cores\n# engine: %s\n%s", VECHE_VERSION,
-                     system.sysname, system.machine, cores_available(), r->engine_line, yaml);
+                     system.sysname, system.machine, pool_cores(), r->engine_line, yaml);
     free(yaml);
     if (n < 0)
         return OUT_OF_MEMORY;
@@ -228,7 +228,7 @@ bool experiment_is_for_ranks(const struct experiment *e)
     return strcmp(e->world.kind->name, "mpi") == 0;
 }
 
-fault agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents)
+fault experiment_agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents)
 {
     const struct kind *k = e->strategy.kind;
     int64_t ranks = (int64_t)n_ranks, learners = ranks;
@@ -263,7 +263,7 @@ static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, co
     struct registry registry = registry_of_everything();
     int64_t agents = 0;
     char line[32];
-    fault f = agents_of_ranks(*e, seat->n_ranks, &agents);
+    fault f = experiment_agents_of_ranks(*e, seat->n_ranks, &agents);
     experiment_free(*e);
     *e = NULL;
     TRY(f);

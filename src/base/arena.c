@@ -107,3 +107,16 @@ void block_close(struct block *b)
         close(b->file);
     *b = (struct block){0};
 }
+
+void *array_with_room(void *array, size_t *room, size_t n, size_t size)
+{
+    if (n <= *room)
+        return array;
+    size_t wanted = *room ? *room : 64;
+    while (wanted < n)
+        wanted *= 2;
+    void *longer = realloc(array, wanted * size);
+    if (longer)
+        *room = wanted;
+    return longer;
+}

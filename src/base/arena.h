@@ -37,6 +37,20 @@ fault block_open(size_t n_bytes, struct block *out);
 fault block_open_shared(size_t n_bytes, struct block *out);
 void block_close(struct block *b);
 
+/* A heap array with room for n of `size` bytes each: itself, or moved to where it has at least twice the room. NULL:
+ * memory is out, and the array is as it was. */
+void *array_with_room(void *array, size_t *room, size_t n, size_t size);
+
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The next multiple of `step` (a power of two) at or after n. */
 static inline size_t round_up(size_t n, size_t step)
 {

@@ -65,7 +65,7 @@ static void pause_briefly(void)
 #endif
 }
 
-int cores_available(void)
+int pool_cores(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
@@ -206,7 +206,7 @@ static void pool_free(struct pool *p)
 fault pool_open(int n_workers, struct pool **out)
 {
     if (n_workers == 0)
-        n_workers = cores_available();
+        n_workers = pool_cores();
     if (n_workers < 1 || n_workers > MOST_WORKERS)
         return FAIL(FAULT_USAGE, "%d worker threads were asked for; 1 to %d are possible", n_workers, MOST_WORKERS);
     struct pool *p = aligned_alloc(CACHE_LINE, sizeof *p);

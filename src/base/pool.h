@@ -24,6 +24,6 @@ int pool_size(const struct pool *p);
 /* Runs task(ctx, 0 .. n-1) and returns when all are done. One job at a time, not from inside a task. */
 void pool_run(struct pool *p, size_t n, pool_task *task, void *ctx);
 
-int cores_available(void);
+int pool_cores(void);
 
 #endif

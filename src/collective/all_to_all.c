@@ -15,7 +15,7 @@ static fault add_up(struct group *g, struct part p)
 {
     for (size_t i = 0; i < g->n; i++)
         g->terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i]};
-    return g->link->ops->mix(g->link, p.row, p.first, p.end, g->terms, g->n);
+    return link_mix(g->link, p.row, p.first, p.end, g->terms, g->n);
 }
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
@@ -41,8 +41,4 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
     return ((double)m - 1) * (alpha + (double)n * beta);
 }
 
-const struct collective collective_all_to_all = {.name = "all-to-all",
-                                                 .help = "everyone sends everything to everyone",
-                                                 .sum = sum,
-                                                 .busiest = busiest,
-                                                 .seconds = seconds};
+const struct collective collective_all_to_all = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -18,12 +18,12 @@ enum { SHORT_FLOATS = 2048 };
 
 const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s)
 {
-    const struct collective *best = collectives[floats < SHORT_FLOATS ? BUTTERFLY : HALVING_DOUBLING];
+    const struct collective *best = collective_rows[floats < SHORT_FLOATS ? BUTTERFLY : HALVING_DOUBLING];
     double least = INFINITY;
     for (int i = 0; (alpha_s > 0 || beta_s > 0) && i < N_COLLECTIVES; i++) {
-        double takes = collectives[i]->seconds(members, floats, alpha_s, beta_s);
+        double takes = collective_rows[i]->seconds(members, floats, alpha_s, beta_s);
         if (takes < least)
-            best = collectives[i], least = takes;
+            best = collective_rows[i], least = takes;
     }
     return best;
 }
@@ -33,7 +33,4 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
     return collective_fastest(g->n, end - first, g->alpha_s, g->beta_s)->sum(g, row, first, end);
 }
 
-const struct collective collective_auto = {
-    .name = "auto",
-    .help = "the one that is fastest for the span on the network, if that is described",
-    .sum = sum};
+const struct collective collective_auto = {.sum = sum};

@@ -32,6 +32,8 @@
  *
  * Every share is complete at one member of the largest block, which tells all: the same bits everywhere.
  */
+#include <math.h>
+
 #include "collective/steps.h"
 
 struct power_block {
@@ -182,8 +184,8 @@ static void block_sends(const struct power_block *blocks, size_t n_blocks, size_
         count += 1 + must_ask(&blocks[b], &blocks[b + 1]);
         floats += share;
     }
-    *messages = larger_of(*messages, (double)count);
-    *sent = larger_of(*sent, (double)floats);
+    *messages = fmax(*messages, (double)count);
+    *sent = fmax(*sent, (double)floats);
 }
 
 static void busiest(size_t m, size_t n, double *messages, double *sent)
@@ -218,9 +220,9 @@ static double summed_s(struct clock c, const struct power_block *blocks, size_t 
         double share = share_s(c, blocks[k].levels), theirs = share_s(c, blocks[k + 1].levels);
         double begun = halving_s(c, blocks[k].levels - 1);
         if (must_ask(&blocks[k], &blocks[k + 1]))
-            up = larger_of(up, begun + c.alpha) + theirs + larger_of(c.alpha, share);
+            up = fmax(up, begun + c.alpha) + theirs + fmax(c.alpha, share);
         else
-            up = larger_of(up, begun + share) + theirs + c.alpha;
+            up = fmax(up, begun + share) + theirs + c.alpha;
     }
     return up;
 }
@@ -235,15 +237,10 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
         size_t levels = blocks[k].levels;
         double below = k + 1 < n_blocks ? share_s(c, blocks[k + 1].levels) : 0;
         double told = n_blocks == 1 ? 0 : k == 0 ? share_s(c, levels) : below;
-        done = larger_of(done, complete + told + halving_s(c, levels)); /* doubling takes as long */
+        done = fmax(done, complete + told + halving_s(c, levels)); /* doubling takes as long */
         complete += told + alpha;
     }
     return done;
 }
 
-const struct collective collective_binary_blocks = {.name = "binary-blocks",
-                                                    .help =
-                                                        "halving and doubling within blocks of powers of two",
-                                                    .sum = sum,
-                                                    .busiest = busiest,
-                                                    .seconds = seconds};
+const struct collective collective_binary_blocks = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -16,6 +16,8 @@
  * alpha + max(L n beta, n beta + (L - 1)(alpha + z beta)) in place of L (alpha + n beta). Where this gains
  * something, with n beta above alpha, halving_doubling.c gains more: it sends 2 n floats in place of L n.
  */
+#include <math.h>
+
 #include "collective/steps.h"
 
 static fault swap(struct group *g, const struct fold *f, struct part all)
@@ -54,11 +56,7 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
         return steps * (alpha + span);
     if (both_late == levels)
         return (steps + 2) * (alpha + span);
-    return larger_of(((double)both_late + 2) * alpha + (steps + 2) * span, (steps + 1) * (alpha + span));
+    return fmax(((double)both_late + 2) * alpha + (steps + 2) * span, (steps + 1) * (alpha + span));
 }
 
-const struct collective collective_butterfly = {.name = "butterfly",
-                                                .help = "recursive doubling: swap and add, log2 m times",
-                                                .sum = sum,
-                                                .busiest = busiest,
-                                                .seconds = seconds};
+const struct collective collective_butterfly = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -1,50 +1,30 @@
 /* collective.c - the algorithms' rows, and the sums and means that any of them makes. */
 #include "collective/collective.h"
 
-extern const struct collective collective_all_to_all, collective_star, collective_tree, collective_ring,
-    collective_butterfly, collective_halving_doubling, collective_binary_blocks, collective_auto;
-
 static fault native_sum(struct group *g, enum row row, size_t first, size_t end)
 {
     struct link *l = g->link;
-    if (!l->ops->sum)
+    if (!link_has_sum(l))
         return FAIL(FAULT_USAGE, "algorithm 'native': the world '%s' has no sum of its own", l->ops->name);
     if (g->n != g->n_all)
         return FAIL(FAULT_USAGE, "algorithm 'native' sums over all %zu agents, and %zu are left", g->n_all,
                     g->n);
-    return l->ops->sum(l, row, first, end);
+    return link_sum(l, row, first, end);
 }
 
-static const struct collective native = {
-    .name = "native", .help = "the all-reduce of the world itself, where it has one", .sum = native_sum};
+const struct collective collective_native = {.sum = native_sum};
 
-const struct collective *const collectives[N_COLLECTIVES + 2] = {
-    [ALL_TO_ALL] = &collective_all_to_all,
-    [STAR] = &collective_star,
-    [TREE] = &collective_tree,
-    [RING] = &collective_ring,
-    [BUTTERFLY] = &collective_butterfly,
-    [HALVING_DOUBLING] = &collective_halving_doubling,
-    [BINARY_BLOCKS] = &collective_binary_blocks,
-    [NATIVE] = &native,
-    [AUTO] = &collective_auto,
-};
+#define DECLARED(id, row, name) extern const struct collective collective_##row;
+#define ROW(id, row, name)      [id] = &collective_##row,
+#define NAME(id, row, name)     [id] = name,
 
-const char *const collective_names[N_COLLECTIVES + 3] = {
-    [ALL_TO_ALL] = "all-to-all",
-    [STAR] = "star",
-    [TREE] = "tree",
-    [RING] = "ring",
-    [BUTTERFLY] = "butterfly",
-    [HALVING_DOUBLING] = "halving-doubling",
-    [BINARY_BLOCKS] = "binary-blocks",
-    [NATIVE] = "native",
-    [AUTO] = "auto",
-};
+COLLECTIVES(DECLARED)
+const struct collective *const collective_rows[AUTO + 1] = {COLLECTIVES(ROW)};
+const char *const collective_names[AUTO + 2] = {COLLECTIVES(NAME)};
 
 static size_t end_of(const struct group *g, enum row row, size_t end)
 {
-    size_t size = g->link->ops->row_floats(g->link, row);
+    size_t size = link_row_floats(g->link, row);
     return end < size ? end : size;
 }
 
@@ -58,7 +38,7 @@ fault group_mean(struct group *g, const struct collective *c, enum row row, size
 {
     struct term share = {1 / (double)g->n, row, NULL};
     TRY(group_sum(g, c, row, first, end));
-    return g->n > 1 ? g->link->ops->mix(g->link, row, first, end, &share, 1) : OK;
+    return g->n > 1 ? link_mix(g->link, row, first, end, &share, 1) : OK;
 }
 
 static bool sends_something(size_t members, size_t floats)

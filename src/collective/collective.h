@@ -1,4 +1,4 @@
-/* collective.h - what the members of a group do together: sums, broadcasts, gathers, a barrier.
+/* collective.h - what the members of a group do together: sums, means, a barrier, an exchange.
  *
  * Every member calls the same collective with the same arguments, in the same order. Afterwards all have the
  * same bits. When a member dies in the middle, all of the living get FAULT_PEER with its name, and the span
@@ -27,7 +27,6 @@ struct cost {
 };
 
 struct collective {
-    const char *name, *help;
     /* The floats [first, end) of everybody's row become their sum. */
     fault (*sum)(struct group *g, enum row row, size_t first, size_t end);
     /* The formulas of its file's head, for two members or more and one float or more. */
@@ -35,23 +34,28 @@ struct collective {
     double (*seconds)(size_t members, size_t floats, double alpha_s, double beta_s);
 };
 
-/* In the order of the enum below; names as written after `algorithm:`. After our own comes the world's, where
- * it has one (link_ops.sum): it sums over all agents or not at all, has no formulas, and its bits are its own
- * affair; and then the choice among our own (auto.c), which has no formulas of its own either. */
+/* All algorithms, named as written after `algorithm:`. After our own comes the world's, where it has one
+ * (link_ops.sum): it sums over all agents or not at all, has no formulas, and its bits are its own affair;
+ * and then the choice among our own (auto.c), which has no formulas of its own either. */
+#define COLLECTIVES(X)                                                                                       \
+    X(ALL_TO_ALL, all_to_all, "all-to-all")                                                                  \
+    X(STAR, star, "star")                                                                                    \
+    X(TREE, tree, "tree")                                                                                    \
+    X(RING, ring, "ring")                                                                                    \
+    X(BUTTERFLY, butterfly, "butterfly")                                                                     \
+    X(HALVING_DOUBLING, halving_doubling, "halving-doubling")                                                \
+    X(BINARY_BLOCKS, binary_blocks, "binary-blocks")                                                         \
+    X(NATIVE, native, "native")                                                                              \
+    X(AUTO, auto, "auto")
+
 enum {
-    ALL_TO_ALL,
-    STAR,
-    TREE,
-    RING,
-    BUTTERFLY,
-    HALVING_DOUBLING,
-    BINARY_BLOCKS,
-    N_COLLECTIVES,
-    NATIVE = N_COLLECTIVES,
-    AUTO
+#define COLLECTIVE_ENUM(id, row, name) id,
+    COLLECTIVES(COLLECTIVE_ENUM)
+#undef COLLECTIVE_ENUM
+        N_COLLECTIVES = NATIVE /* our own */
 };
-extern const struct collective *const collectives[N_COLLECTIVES + 2];
-extern const char *const collective_names[N_COLLECTIVES + 3]; /* NULL at the end: the choices of a setting */
+extern const struct collective *const collective_rows[AUTO + 1];
+extern const char *const collective_names[AUTO + 2]; /* NULL at the end: the choices of a setting */
 
 /* Sum, then every member divides by their number. An end beyond the row, TO_END say, means the row's end. */
 fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end);
@@ -63,10 +67,6 @@ double cost_seconds(struct cost c, double alpha_s, double beta_s);
  */
 const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s);
 
-/* Everyone's span becomes the root's (a rank), along a binomial tree. */
-fault group_broadcast(struct group *g, size_t root, struct span span);
-/* The root gets g->parcels[rank] from every other member; it lets them go by group_end. */
-fault group_gather(struct group *g, size_t root, struct span span);
 /* Nobody leaves before everybody has come (dissemination: ceil(log2 m) messages each). */
 fault group_barrier(struct group *g);
 /* n bytes of everybody, in rank order, to everybody. */

@@ -112,12 +112,12 @@ uint64_t group_tag(struct group *g)
 
 fault group_send(struct group *g, size_t to, uint64_t tag, struct span span)
 {
-    return g->link->ops->send_rows(g->link, g->members[to], tag, span);
+    return link_send_rows(g->link, g->members[to], tag, span);
 }
 
 fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
 {
-    fault f = g->link->ops->recv_rows(g->link, g->members[from], tag, out, NULL);
+    fault f = link_recv_rows(g->link, g->members[from], tag, out, NULL);
     if (f && fault_kind_of(f) == FAULT_TIMEOUT)
         group_leave_out(g, g->members[from]);
     return f;
@@ -126,22 +126,21 @@ fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out)
 fault group_end(struct group *g, fault f)
 {
     for (size_t i = 0; i < g->n; i++)
-        g->link->ops->drop(g->link, &g->parcels[i]);
+        link_drop(g->link, &g->parcels[i]);
     if (f && is_about_peers(f))
-        g->link->ops->dissolve(g->link, first_tag(g->generation + 1), fault_text(f));
+        link_dissolve(g->link, first_tag(g->generation + 1), fault_text(f));
     return f;
 }
 
 static bool could_come(const struct group *g, size_t agent)
 {
-    const struct link_ops *ops = g->link->ops;
-    return agent != g->link->self && ops->can_reach(g->link, agent) && !ops->has_ended(g->link, agent);
+    return agent != g->link->self && link_can_reach(g->link, agent) && !link_has_ended(g->link, agent);
 }
 
 /* The latest generation that I have heard of. */
 static uint64_t heard_generation(const struct group *g)
 {
-    return generation_of(g->link->ops->dissolved(g->link));
+    return generation_of(link_dissolved(g->link));
 }
 
 static bool is_outdated(const struct group *g)
@@ -162,7 +161,7 @@ void group_forgive(struct group *g)
 
 bool group_is_incomplete(const struct group *g)
 {
-    if (is_outdated(g) || g->link->ops->has_mail(g->link, KNOCK))
+    if (is_outdated(g) || link_has_mail(g->link, KNOCK))
         return true;
     for (size_t i = 0; g->n < g->n_all && i < g->n_all; i++)
         if (!holds(set_of(g, REACHED), i) && could_come(g, i))
@@ -180,8 +179,7 @@ static bool is_member(const struct group *g, size_t agent)
 
 static bool has_ended(const struct group *g, size_t agent)
 {
-    const struct link_ops *ops = g->link->ops;
-    return agent != g->link->self && ops->has_ended(g->link, agent) && ops->can_reach(g->link, agent) &&
+    return agent != g->link->self && link_has_ended(g->link, agent) && link_can_reach(g->link, agent) &&
            !holds(set_of(g, SILENT), agent);
 }
 
@@ -206,7 +204,7 @@ bool group_finds_ended(const struct group *g, size_t *agent)
 
 void group_abandon(struct group *g, const char *why)
 {
-    g->link->ops->dissolve(g->link, first_tag(GENERATION_ALONE), why);
+    link_dissolve(g->link, first_tag(GENERATION_ALONE), why);
 }
 
 bool group_is_abandoned(const struct group *g)
@@ -227,12 +225,12 @@ uint64_t group_lasting_tag(unsigned number)
 static void next_generation(struct group *g, const char *why)
 {
     if (g->is_newcomer)
-        g->link->ops->dissolve(g->link, 0, why);
+        link_dissolve(g->link, 0, why);
     if (is_outdated(g))
         g->generation = heard_generation(g) + g->is_newcomer;
     else
         g->generation++;
-    g->link->ops->dissolve(g->link, first_tag(g->generation), why);
+    link_dissolve(g->link, first_tag(g->generation), why);
     g->is_newcomer = false;
     g->number = 0;
 }
@@ -242,7 +240,7 @@ static void say(struct group *g, unsigned what, const void *bytes, size_t n)
 {
     for (size_t i = 0; i < g->n_all; i++)
         if (holds(set_of(g, REACHED), i))
-            fault_drop(g->link->ops->send(g->link, i, side_tag(g->generation, what), bytes, n));
+            fault_drop(link_send(g->link, i, side_tag(g->generation, what), bytes, n));
 }
 
 /* From one; not heard where it is gone or silent, or all this is outdated. */
@@ -251,7 +249,7 @@ static fault hear(struct group *g, size_t from, unsigned what, void *bytes, size
     *heard = false;
     if (is_outdated(g))
         return OK;
-    fault f = g->link->ops->recv(g->link, from, side_tag(g->generation, what), bytes, n, NULL);
+    fault f = link_recv(g->link, from, side_tag(g->generation, what), bytes, n, NULL);
     if (f && !is_about_peers(f))
         return f;
     *heard = f == OK;
@@ -332,8 +330,7 @@ static fault compare_choices(struct group *g)
         g->members[g->n++] = (uint32_t)i;
     }
     if (lost && !is_outdated(g))
-        g->link->ops->dissolve(g->link, first_tag(g->generation + 1),
-                               "a member was lost while it was formed");
+        link_dissolve(g->link, first_tag(g->generation + 1), "a member was lost while it was formed");
     return OK;
 }
 
@@ -342,15 +339,15 @@ static void knock(struct group *g)
 {
     for (size_t i = 0; i < g->n_all; i++)
         if (holds(set_of(g, REACHED), i) && !holds(set_of(g, MINE), i))
-            fault_drop(g->link->ops->send(g->link, i, KNOCK, "", 1));
+            fault_drop(link_send(g->link, i, KNOCK, "", 1));
 }
 
 /* Whoever knocked before this hears of it like everyone else. */
 static fault forget_knocks(struct group *g)
 {
     char nothing;
-    while (g->link->ops->has_mail(g->link, KNOCK))
-        TRY(g->link->ops->recv(g->link, ANYONE, KNOCK, &nothing, 1, NULL));
+    while (link_has_mail(g->link, KNOCK))
+        TRY(link_recv(g->link, ANYONE, KNOCK, &nothing, 1, NULL));
     return OK;
 }
 
@@ -389,7 +386,7 @@ fault group_reform(struct group *g, uint64_t round, const char *why, struct reun
     if (g->n == 1)
         knock(g);
     g->origin = g->members[0];
-    g->link->ops->forget(g->link, first_tag(g->generation));
+    link_forget(g->link, first_tag(g->generation));
     *out = meet(g, &mine);
     return OK;
 }

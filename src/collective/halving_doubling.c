@@ -20,6 +20,8 @@
  *
  * Every share is complete at one member, which tells all: everybody gets the same bits.
  */
+#include <math.h>
+
 #include "collective/steps.h"
 
 static bool is_power_of_two(size_t m)
@@ -122,8 +124,8 @@ static void busiest_in_circle(size_t m, size_t n, double *messages, double *sent
             parts += n_parts(first) + n_parts(last);
             floats += arc_floats(first, all) + arc_floats(last, all);
         }
-        *messages = larger_of(*messages, (double)parts);
-        *sent = larger_of(*sent, (double)floats);
+        *messages = fmax(*messages, (double)parts);
+        *sent = fmax(*sent, (double)floats);
     }
 }
 
@@ -151,9 +153,4 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
     return 2 * ((double)log2_ceil(m) * alpha + (double)path * beta);
 }
 
-const struct collective collective_halving_doubling = {
-    .name = "halving-doubling",
-    .help = "recursive halving to sum shares, doubling to tell",
-    .sum = sum,
-    .busiest = busiest,
-    .seconds = seconds};
+const struct collective collective_halving_doubling = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -42,9 +42,4 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
     return 2 * ((double)m - 1) * (alpha + (double)longest * beta);
 }
 
-const struct collective collective_ring = {.name = "ring",
-                                           .help =
-                                               "shares go round a ring, once to be summed, once to be told",
-                                           .sum = sum,
-                                           .busiest = busiest,
-                                           .seconds = seconds};
+const struct collective collective_ring = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -29,7 +29,7 @@ static fault around_it(struct group *g, const struct pieces *in, const struct pi
     for (size_t p = 0; p < in->n; p++) {
         TRY(step_give(g, 0, in->tag[p], piece_of(in, p)));
         if (p + 1 < in->n)
-            TRY(g->link->ops->sleep(g->link, 0));
+            TRY(link_sleep(g->link, 0));
     }
     for (size_t p = 0; p < out->n; p++)
         TRY(step_take(g, 0, out->tag[p], piece_of(out, p)));
@@ -51,11 +51,7 @@ static void busiest(size_t m, size_t n, double *messages, double *sent)
 
 static double seconds(size_t m, size_t n, double alpha, double beta)
 {
-    return 2 * alpha + ((double)m - 1) * ((double)n + (double)longest_piece(n)) * beta;
+    return 2 * alpha + ((double)m - 1) * ((double)n + (double)piece_longest(n)) * beta;
 }
 
-const struct collective collective_star = {.name = "star",
-                                           .help = "one member adds everything up and tells everyone",
-                                           .sum = sum,
-                                           .busiest = busiest,
-                                           .seconds = seconds};
+const struct collective collective_star = {.sum = sum, .busiest = busiest, .seconds = seconds};

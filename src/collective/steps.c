@@ -13,9 +13,9 @@ static fault step_mix(struct group *g, size_t from, uint64_t tag, struct part p,
     struct parcel *parcel = &g->parcels[from];
     TRY(group_recv(g, from, tag, parcel));
     struct term terms[] = {{1, p.row, NULL}, {1, p.row, parcel}};
-    fault f = add ? g->link->ops->mix(g->link, p.row, p.first, p.end, terms, 2)
-                  : g->link->ops->mix(g->link, p.row, p.first, p.end, terms + 1, 1);
-    g->link->ops->drop(g->link, parcel);
+    fault f = add ? link_mix(g->link, p.row, p.first, p.end, terms, 2)
+                  : link_mix(g->link, p.row, p.first, p.end, terms + 1, 1);
+    link_drop(g->link, parcel);
     return f;
 }
 
@@ -37,7 +37,7 @@ fault step_tell(struct group *g, size_t to, uint64_t tag)
 fault step_hear(struct group *g, size_t from, uint64_t tag)
 {
     TRY(group_recv(g, from, tag, &g->parcels[from]));
-    g->link->ops->drop(g->link, &g->parcels[from]);
+    link_drop(g->link, &g->parcels[from]);
     return OK;
 }
 
@@ -48,7 +48,7 @@ struct part part_of(struct part whole, size_t i, size_t n)
     return (struct part){whole.row, first, first + size + (i < longer)};
 }
 
-struct part half_of(struct part whole, bool upper)
+struct part part_half(struct part whole, bool upper)
 {
     size_t middle = whole.end - part_size(whole) / 2;
     return upper ? (struct part){whole.row, middle, whole.end}
@@ -76,7 +76,7 @@ size_t piece_count(size_t floats)
     return n < 1 ? 1 : n < MOST_PIECES ? n : MOST_PIECES;
 }
 
-size_t longest_piece(size_t floats)
+size_t piece_longest(size_t floats)
 {
     size_t n = piece_count(floats);
     return (floats + n - 1) / n;
@@ -122,7 +122,7 @@ struct seat tree_seat(size_t rank, size_t n)
 struct part cube_share(struct part whole, size_t levels, size_t index)
 {
     for (size_t level = levels; level-- > 0;)
-        whole = half_of(whole, index >> level & 1);
+        whole = part_half(whole, index >> level & 1);
     return whole;
 }
 
@@ -130,8 +130,8 @@ fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t lev
 {
     bool upper = c->index >> level & 1;
     size_t peer = c->rank(c->ctx, c->index ^ (size_t)1 << level);
-    TRY(step_give(g, peer, tag, half_of(*mine, !upper)));
-    *mine = half_of(*mine, upper);
+    TRY(step_give(g, peer, tag, part_half(*mine, !upper)));
+    *mine = part_half(*mine, upper);
     return step_add(g, peer, tag, *mine);
 }
 
@@ -147,8 +147,8 @@ fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct pa
     for (size_t level = 0; level < c->levels; level++) {
         size_t above = level + 1, done = c->index >> level, peer = c->index ^ (size_t)1 << level;
         struct part both = cube_share(whole, c->levels - above, c->index >> above);
-        TRY(step_give(g, c->rank(c->ctx, peer), tag, half_of(both, done & 1)));
-        TRY(step_take(g, c->rank(c->ctx, peer), tag, half_of(both, !(done & 1))));
+        TRY(step_give(g, c->rank(c->ctx, peer), tag, part_half(both, done & 1)));
+        TRY(step_take(g, c->rank(c->ctx, peer), tag, part_half(both, !(done & 1))));
     }
     return OK;
 }

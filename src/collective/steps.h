@@ -27,7 +27,7 @@ fault step_hear(struct group *g, size_t from, uint64_t tag);
 /* Part i of n, which differ by one float at most, the longer ones first. */
 struct part part_of(struct part whole, size_t i, size_t n);
 /* One half: the lower one is the longer. */
-struct part half_of(struct part whole, bool upper);
+struct part part_half(struct part whole, bool upper);
 
 static inline size_t part_size(struct part p)
 {
@@ -36,11 +36,6 @@ static inline size_t part_size(struct part p)
 
 size_t log2_floor(size_t n); /* n >= 1 */
 size_t log2_ceil(size_t n);
-
-static inline double larger_of(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- pieces ---- */
 
@@ -59,7 +54,7 @@ struct pieces {
 struct pieces pieces_of(struct group *g, struct part whole);
 struct part piece_of(const struct pieces *all, size_t i);
 size_t piece_count(size_t floats);
-size_t longest_piece(size_t floats);
+size_t piece_longest(size_t floats);
 
 /* ---- a binomial tree over the ranks 0 .. n - 1, root 0 ---- */
 

@@ -1,75 +1,22 @@
-/* together.c - broadcast, gather, barrier and exchange.
+/* together.c - barrier and exchange.
  *
- *   broadcast   a binomial tree (steps.h) with the root's rank taken for 0: m - 1 messages, ceil(log2 m)
- * steps gather      everyone to the root: m - 1 messages barrier     dissemination (Hensgen, Finkel and
- * Manber 1988): in step s = 1, 2, 4, ... a word to the member s places after me, one from the member s places
- * before me: after ceil(log2 m) steps I have heard, through others, of everyone exchange    the same with
- * blocks (Bruck et al. 1997): what I have doubles in every step
+ *   barrier    dissemination (Hensgen, Finkel and Manber 1988): in step s = 1, 2, 4, ... a word to the member
+ *              s places after me, one from the member s places before me: after ceil(log2 m) steps I have
+ *              heard, through others, of everyone
+ *   exchange   the same with blocks (Bruck et al. 1997): what I have doubles in every step
  */
 #include <string.h>
 
 #include "collective/steps.h"
 
-/* ---- rows ---- */
-
-static fault take_rows(struct group *g, size_t from, uint64_t tag, struct span span)
-{
-    struct parcel *parcel = &g->parcels[from];
-    TRY(group_recv(g, from, tag, parcel));
-    fault f = OK;
-    for (int row = 0; !f && row < N_ROWS; row++)
-        if (span.rows & 1u << row) {
-            struct term theirs = {1, (enum row)row, parcel};
-            f = g->link->ops->mix(g->link, (enum row)row, span.first, span.end, &theirs, 1);
-        }
-    g->link->ops->drop(g->link, parcel);
-    return f;
-}
-
-static fault broadcast(struct group *g, size_t root, struct span span)
-{
-    uint64_t tag = group_tag(g);
-    size_t m = g->n;
-    struct seat at = tree_seat((g->rank + m - root) % m, m);
-    if (g->rank != root)
-        TRY(take_rows(g, (at.parent + root) % m, tag, span));
-    for (size_t i = 0; i < at.n_children; i++)
-        TRY(group_send(g, (at.child[i] + root) % m, tag, span));
-    return OK;
-}
-
-fault group_broadcast(struct group *g, size_t root, struct span span)
-{
-    return group_end(g, broadcast(g, root, span));
-}
-
-static fault gather(struct group *g, size_t root, struct span span)
-{
-    uint64_t tag = group_tag(g);
-    if (g->rank != root)
-        return group_send(g, root, tag, span);
-    for (size_t i = 0; i < g->n; i++)
-        if (i != root)
-            TRY(group_recv(g, i, tag, &g->parcels[i]));
-    return OK;
-}
-
-fault group_gather(struct group *g, size_t root, struct span span)
-{
-    fault f = gather(g, root, span);
-    return f ? group_end(g, f) : OK;
-}
-
-/* ---- words ---- */
-
 static fault send_bytes(struct group *g, size_t to, uint64_t tag, const void *bytes, size_t n)
 {
-    return g->link->ops->send(g->link, g->members[to], tag, bytes, n);
+    return link_send(g->link, g->members[to], tag, bytes, n);
 }
 
 static fault recv_bytes(struct group *g, size_t from, uint64_t tag, void *bytes, size_t n)
 {
-    return g->link->ops->recv(g->link, g->members[from], tag, bytes, n, NULL);
+    return link_recv(g->link, g->members[from], tag, bytes, n, NULL);
 }
 
 static fault barrier(struct group *g)

@@ -24,6 +24,8 @@
  * it one n beta at most: the cards of those below, which serve messages in the order in which they were sent,
  * are not free earlier. To do better, every piece needs a root of its own: halving_doubling.c.
  */
+#include <math.h>
+
 #include "collective/steps.h"
 
 static fault gather_up(struct group *g, const struct seat *at, struct part all)
@@ -74,21 +76,17 @@ static struct summed summed(size_t m, double alpha, double span, double piece)
     if (m == 1)
         return (struct summed){0, 0, 0};
     struct summed lower = summed(m / 2, alpha, span, piece), upper = summed(m - m / 2, alpha, span, piece);
-    double begin = larger_of(lower.card, upper.first);
-    double card = larger_of(begin + span, upper.last + piece);
-    return (struct summed){larger_of(lower.first, begin + piece + alpha), card + alpha, card};
+    double begin = fmax(lower.card, upper.first);
+    double card = fmax(begin + span, upper.last + piece);
+    return (struct summed){fmax(lower.first, begin + piece + alpha), card + alpha, card};
 }
 
 static double seconds(size_t m, size_t n, double alpha, double beta)
 {
-    double span = (double)n * beta, piece = (double)longest_piece(n) * beta;
+    double span = (double)n * beta, piece = (double)piece_longest(n) * beta;
     double children = (double)log2_floor(m), later = (double)piece_count(n) - 1;
     return summed(m, alpha, span, piece).last + later * children * piece +
            (double)log2_ceil(m) * (alpha + piece);
 }
 
-const struct collective collective_tree = {.name = "tree",
-                                           .help = "up a binomial tree and down again",
-                                           .sum = sum,
-                                           .busiest = busiest,
-                                           .seconds = seconds};
+const struct collective collective_tree = {.sum = sum, .busiest = busiest, .seconds = seconds};

@@ -112,7 +112,5 @@ void feed_release(struct feed *f);
 void feed_batch(struct feed *f, uint64_t k, struct pick *picks);
 /* Epochs that lie behind after k rounds: k * batch / n_share. */
 double feed_epochs(const struct feed *f, uint64_t k);
-/* The rounds that make up so many epochs (rounded up). */
-uint64_t feed_rounds(const struct feed *f, double epochs);
 
 #endif

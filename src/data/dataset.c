@@ -169,7 +169,7 @@ fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int6
     struct loaded l = {0};
     size_t *file_first = NULL;
     struct dataset *d = NULL;
-    fault f = split_is_files(settings) ? files_load(settings, only_agent, &l, &file_first)
+    fault f = split_is_files(settings) ? split_load_files(settings, only_agent, &l, &file_first)
                                        : row->load(row, &settings->set, seed, &l);
     if (!f)
         f = build(settings, seed, &l, &d);

@@ -5,7 +5,6 @@
  * its flips and shifts from the stream (seed, agent, RNG_AUGMENT, k). So a batch follows from k alone; the
  * one order kept is a cache.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,11 +81,4 @@ void feed_batch(struct feed *f, uint64_t k, struct pick *picks)
 double feed_epochs(const struct feed *f, uint64_t k)
 {
     return (double)k * (double)f->batch / (double)f->n_share;
-}
-
-uint64_t feed_rounds(const struct feed *f, double epochs)
-{
-    /* 0.1 epochs of 1000 samples must be 100 samples and not, by a rounding, a little more */
-    double rounds = epochs * (double)f->n_share / (double)f->batch;
-    return (uint64_t)ceil(rounds * (1 - 1e-12));
 }

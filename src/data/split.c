@@ -28,7 +28,7 @@ static int compare_remainders(const void *x, const void *y)
     return (a->part > b->part) - (a->part < b->part);
 }
 
-fault share_out(size_t n, const double *parts, size_t n_parts, size_t *counts)
+fault split_share_out(size_t n, const double *parts, size_t n_parts, size_t *counts)
 {
     /* so that no rounding of a quota that ought to be whole hands out one too many */
     const double hair = 1e-6;
@@ -61,7 +61,7 @@ static size_t surplus(const size_t *counts, size_t n_parts, size_t level)
     return sum;
 }
 
-void leave_nobody_out(size_t *counts, size_t n_parts)
+void split_leave_nobody_out(size_t *counts, size_t n_parts)
 {
     size_t missing = 0, low = 1, high = 1;
     for (size_t i = 0; i < n_parts; i++) {
@@ -110,9 +110,9 @@ static fault deal_parts(struct deal *d, const double *parts)
     size_t *counts = malloc(d->n_agents * sizeof *counts);
     if (!counts)
         return OUT_OF_MEMORY;
-    fault f = share_out(d->train->n, parts, d->n_agents, counts);
+    fault f = split_share_out(d->train->n, parts, d->n_agents, counts);
     if (!f) {
-        leave_nobody_out(counts, d->n_agents);
+        split_leave_nobody_out(counts, d->n_agents);
         f = deal_counts(d, counts);
     }
     free(counts);
@@ -223,9 +223,9 @@ static const struct split_row shuffle_row = {NULL, deal_shuffle, true},
                               replacement_row = {NULL, draw_with_replacement, false},
                               sizes_row = {check_sizes, deal_sizes, true},
                               proportional_row = {NULL, deal_proportional, true},
-                              by_label_row = {NULL, deal_by_label, true},
-                              dirichlet_row = {NULL, deal_dirichlet, true},
-                              files_row = {check_files, take_files, false};
+                              by_label_row = {NULL, split_by_label, true},
+                              dirichlet_row = {NULL, split_dirichlet, true},
+                              files_row = {split_check_files, take_files, false};
 
 #define WITH(rows, type) .fields = rows, .n_fields = sizeof rows / sizeof *rows, .size = sizeof(struct type)
 

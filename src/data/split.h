@@ -46,18 +46,19 @@ struct split_row {
 
 /* Shares out n by parts, which are not below 0 and not all 0: rounded down, then one more each for the
  * largest remainders. */
-fault share_out(size_t n, const double *parts, size_t n_parts, size_t *counts);
+fault split_share_out(size_t n, const double *parts, size_t n_parts, size_t *counts);
 /* Gives one to each that has none, taken from those that have most. There are n_parts or more in all. */
-void leave_nobody_out(size_t *counts, size_t n_parts);
+void split_leave_nobody_out(size_t *counts, size_t n_parts);
 
-fault deal_by_label(struct deal *d); /* split_labels.c */
-fault deal_dirichlet(struct deal *d);
+fault split_by_label(struct deal *d); /* split_labels.c */
+fault split_dirichlet(struct deal *d);
 
 /* split_files.c */
-fault check_files(const void *settings, struct place place, size_t n_agents);
+fault split_check_files(const void *settings, struct place place, size_t n_agents);
 bool split_is_files(const struct data_settings *d);
 /* Loads the training samples of all agents or of one, and the test samples. *file_first is the caller's to
  * free. */
-fault files_load(const struct data_settings *d, int64_t only_agent, struct loaded *out, size_t **file_first);
+fault split_load_files(const struct data_settings *d, int64_t only_agent, struct loaded *out,
+                       size_t **file_first);
 
 #endif

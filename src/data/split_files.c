@@ -32,7 +32,7 @@ static fault refuse_twins(const struct texts *files, struct place place)
     return f;
 }
 
-fault check_files(const void *settings, struct place place, size_t n_agents)
+fault split_check_files(const void *settings, struct place place, size_t n_agents)
 {
     const struct files_split *s = settings;
     if (s->files.n != n_agents)
@@ -78,11 +78,12 @@ static fault read_shares(const struct data_settings *d, const struct set_row *ro
     return OK;
 }
 
-fault files_load(const struct data_settings *d, int64_t only_agent, struct loaded *out, size_t **file_first)
+fault split_load_files(const struct data_settings *d, int64_t only_agent, struct loaded *out,
+                       size_t **file_first)
 {
     const struct set_row *row = d->set.kind->row;
     const struct files_split *s = d->split.settings;
-    TRY(check_files(s, d->split.place, s->files.n));
+    TRY(split_check_files(s, d->split.place, s->files.n));
     TRY(check_set(d, row));
     if (only_agent >= (int64_t)s->files.n)
         return FAIL(FAULT_USAGE, "agent %lld has none of the %zu files", (long long)only_agent, s->files.n);

@@ -166,7 +166,7 @@ static fault deal_classes(const struct deal *d, struct hands *h, const struct by
     return f;
 }
 
-fault deal_by_label(struct deal *d)
+fault split_by_label(struct deal *d)
 {
     const struct by_label_split *s = d->settings;
     struct hands h = {.n_agents = d->n_agents, .held = (size_t)s->classes};
@@ -235,18 +235,18 @@ static fault deal_proportions(const struct deal *d, const struct by_class *b, do
     for (size_t c = 0; c < b->classes; c++) {
         struct rng r = rng_stream(d->seed, 0, RNG_SPLIT, STREAM_PROPORTIONS + c);
         draw_proportions(&r, s->alpha, d->n_agents, p);
-        TRY(share_out(class_size(b, c), p, d->n_agents, counts));
+        TRY(split_share_out(class_size(b, c), p, d->n_agents, counts));
         take_counts(d, b->order + b->first[c], counts);
         for (size_t a = 0; a < d->n_agents; a++)
             has[a] += counts[a];
     }
     memcpy(counts, has, d->n_agents * sizeof *counts);
-    leave_nobody_out(counts, d->n_agents);
+    split_leave_nobody_out(counts, d->n_agents);
     even_out(d, has, counts);
     return OK;
 }
 
-fault deal_dirichlet(struct deal *d)
+fault split_dirichlet(struct deal *d)
 {
     struct by_class b;
     TRY(by_class_init(d, &b));

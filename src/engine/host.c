@@ -98,16 +98,6 @@ void host_release(struct host *h)
     close_rows(h);
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static void run(struct host *h, size_t n, pool_task *task, void *ctx)
 {
     if (!h->alone)

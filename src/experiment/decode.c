@@ -12,7 +12,7 @@
 
 enum { LISTED = 400 }; /* characters of a list of names in a sentence */
 
-struct rows rows_of(enum section_id id, void *settings)
+struct rows decode_rows_of(enum section_id id, void *settings)
 {
     return (struct rows){section_rows[id].fields, section_rows[id].n_fields, settings};
 }
@@ -251,7 +251,7 @@ static const struct node *find_short(const struct node *map, const struct kinds 
     return NULL;
 }
 
-const struct node *first_setting(const struct node *choice, const struct kind *kind)
+const struct node *decode_first_setting(const struct node *choice, const struct kind *kind)
 {
     const struct node *named = node_find(choice, kind->name), *set = node_find(choice, kind->fields[0].name);
     return node_find(choice, "kind") || !named ? (set ? set : choice) : named;

@@ -18,7 +18,7 @@ struct rows {
     void *settings;
 };
 
-struct rows rows_of(enum section_id id, void *settings);
+struct rows decode_rows_of(enum section_id id, void *settings);
 
 /* What a map may hold: the rows of a chosen kind, those of the section, and keys that are read elsewhere. */
 struct form {
@@ -44,7 +44,7 @@ fault decode_choice(const struct decoder *d, const struct node *node, enum categ
                     const char *fallback, struct form form, struct choice *out);
 
 /* Where the first setting of a choice was written, or else the choice itself: the place of complaints about it. */
-const struct node *first_setting(const struct node *choice, const struct kind *kind);
+const struct node *decode_first_setting(const struct node *choice, const struct kind *kind);
 
 /* The kind a name stands for, with room for its settings. */
 fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,

@@ -6,7 +6,6 @@
  */
 #include "experiment/experiment.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static fault decode_data(const struct decoder *d, struct data_settings *out)
     static const char *const others[] = {"set", "split", NULL};
     const struct node *data;
     TRY(find_section(d, "data", &data));
-    struct form form = {.rows = {rows_of(SECTION_DATA, out)}, .others = others};
+    struct form form = {.rows = {decode_rows_of(SECTION_DATA, out)}, .others = others};
     TRY(decode_map(d, data, &form, data));
     const struct node *set = node_find(data, "set");
     if (!set)
@@ -52,9 +51,9 @@ static fault decode_optim(const struct decoder *d, struct optim_settings *out)
     static const char *const others[] = {"kind", "schedule", NULL};
     const struct node *optim;
     TRY(find_section(d, "optim", &optim));
-    struct form form = {.rows = {[1] = rows_of(SECTION_OPTIM, out)}, .others = others};
+    struct form form = {.rows = {[1] = decode_rows_of(SECTION_OPTIM, out)}, .others = others};
     TRY(decode_choice(d, optim, KIND_OPTIM, NULL, form, &out->kind));
-    struct form schedule = {.rows = {[1] = rows_of(SECTION_SCHEDULE, out)}, .others = only_kind};
+    struct form schedule = {.rows = {[1] = decode_rows_of(SECTION_SCHEDULE, out)}, .others = only_kind};
     return decode_choice(d, node_find(optim, "schedule"), KIND_SCHEDULE, "constant", schedule,
                          &out->schedule);
 }
@@ -63,7 +62,7 @@ static fault decode_train(const struct decoder *d, struct train_settings *out)
 {
     const struct node *train;
     TRY(find_section(d, "train", &train));
-    return decode_map(d, train, &(struct form){.rows = {rows_of(SECTION_TRAIN, out)}}, train);
+    return decode_map(d, train, &(struct form){.rows = {decode_rows_of(SECTION_TRAIN, out)}}, train);
 }
 
 /* The file's own name without ".yaml", what cannot stand in a folder's name made '-'. */
@@ -89,7 +88,8 @@ static fault decode_top(const struct decoder *d, struct experiment *e)
 {
     static const char *const others[] = {"data",  "model",  "optim",    "topology", "strategy", "world",
                                          "train", "engine", "machines", "network",  "events",   NULL};
-    TRY(decode_map(d, d->top, &(struct form){.rows = {rows_of(SECTION_TOP, e)}, .others = others}, d->top));
+    TRY(decode_map(d, d->top, &(struct form){.rows = {decode_rows_of(SECTION_TOP, e)}, .others = others},
+                   d->top));
     if (e->name && !experiment_is_name(e->name))
         return fail_node(node_find(d->top, "name"), "'%s' cannot name a run's folder: " NAME_RULE,
                          text_shown(e->name).text);
@@ -105,7 +105,7 @@ static fault decode_experiment(const struct decoder *d, struct experiment *e)
                          "an experiment is a map of sections (data: ..., model: ...), which this is not");
     const struct node *top = d->top, *model;
     struct form plain = {.others = only_kind};
-    struct form engine = {.rows = {[1] = rows_of(SECTION_ENGINE, &e->engine)}, .others = only_kind};
+    struct form engine = {.rows = {[1] = decode_rows_of(SECTION_ENGINE, &e->engine)}, .others = only_kind};
     TRY(decode_top(d, e));
     TRY(decode_data(d, &e->data));
     TRY(find_section(d, "model", &model));
@@ -149,30 +149,6 @@ fault experiment_parse(const char *text, size_t n_bytes, const char *source, con
         experiment_free(e);
     else
         *out = e;
-    return f;
-}
-
-static fault read_whole(const char *path, FILE *file, char *text, size_t *n_bytes)
-{
-    *n_bytes = fread(text, 1, MOST_BYTES + 1, file); /* one more than allowed shows that there is too much */
-    if (ferror(file))
-        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    return OK;
-}
-
-fault experiment_read(const char *path, const char *const *overrides, size_t n_overrides,
-                      const struct registry *registry, struct experiment **out)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    char *text = malloc(MOST_BYTES + 1);
-    size_t n_bytes = 0;
-    fault f = text ? read_whole(path, file, text, &n_bytes) : OUT_OF_MEMORY;
-    if (!f)
-        f = experiment_parse(text, n_bytes, path, overrides, n_overrides, registry, out);
-    free(text);
-    fclose(file);
     return f;
 }
 

@@ -164,8 +164,6 @@ struct experiment {
 /* Reads an experiment and puts `overrides` ("key.key=value") over it. On a fault *out is untouched. */
 fault experiment_parse(const char *text, size_t n_bytes, const char *source, const char *const *overrides,
                        size_t n_overrides, const struct registry *registry, struct experiment **out);
-fault experiment_read(const char *path, const char *const *overrides, size_t n_overrides,
-                      const struct registry *registry, struct experiment **out);
 void experiment_free(struct experiment *e);
 
 /* The whole experiment, defaults included, as YAML that gives the same experiment again. Caller frees. */

@@ -18,7 +18,7 @@ static fault decode_layer_settings(const struct decoder *d, const struct node *n
     const struct kind *kind = choice->kind;
     struct form form = {
         .kind = kind,
-        .rows = {{kind->fields, kind->n_fields, choice->settings}, rows_of(SECTION_LAYER, layer)},
+        .rows = {{kind->fields, kind->n_fields, choice->settings}, decode_rows_of(SECTION_LAYER, layer)},
         .others = kind->holds_layers ? holder : NULL};
     const struct node *body = settings && kind->holds_layers ? settings : NULL;
     if (body && body->kind == NODE_LIST)

@@ -239,7 +239,7 @@ fault machines_are(struct experiment *e, double rate, double memory_gbps, double
 
 static fault check_speed(const struct node *node, int64_t agents, const struct choice *c)
 {
-    const struct node *blamed = node ? first_setting(node, c->kind) : NULL;
+    const struct node *blamed = node ? decode_first_setting(node, c->kind) : NULL;
     if (c->kind == &speed_rows[0]) {
         size_t n = ((const struct speed_list *)c->settings)->speeds.n;
         if (n != 1 && n != (size_t)agents)
@@ -263,7 +263,7 @@ static fault check_stragglers(const struct decoder *d, const struct node *node, 
     struct roll roll;
     struct groups who;
     TRY(roll_init(&roll, d, agents));
-    TRY(roll_agents(&roll, first_setting(node, c->kind), &s->agents, &who));
+    TRY(roll_agents(&roll, decode_first_setting(node, c->kind), &s->agents, &who));
     double *sorted = ARENA_NEW(d->arena, double, who.n);
     if (!sorted)
         return OUT_OF_MEMORY;

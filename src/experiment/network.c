@@ -14,7 +14,7 @@
 fault decode_topology(const struct decoder *d, struct topology_settings *out)
 {
     const struct node *node = node_find(d->top, "topology"), *graph = node;
-    struct rows rows = rows_of(SECTION_TOPOLOGY, out);
+    struct rows rows = decode_rows_of(SECTION_TOPOLOGY, out);
     struct choice named;
     if (!node)
         return field_defaults(rows.fields, rows.n, d->arena, out);
@@ -63,7 +63,7 @@ static fault decode_across(const struct decoder *d, const struct node *node, str
         return OK;
     if (!out->site_of)
         return fail_key(node, "this is the wire between sites, but no sites are written");
-    TRY(decode_map(d, node, &(struct form){.rows = {rows_of(SECTION_WIRE, &out->across)}}, node));
+    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_WIRE, &out->across)}}, node));
     wire_finish(&out->across);
     return OK;
 }
@@ -94,7 +94,8 @@ static fault decode_link(const struct decoder *d, struct roll *roll, const struc
     struct groups ends;
     /* the pair first: what is not written of the wire follows from it */
     struct wire ignored;
-    struct form form = {.rows = {rows_of(SECTION_LINK, &written), rows_of(SECTION_WIRE, &ignored)}};
+    struct form form = {
+        .rows = {decode_rows_of(SECTION_LINK, &written), decode_rows_of(SECTION_WIRE, &ignored)}};
     TRY(decode_map(d, node, &form, node));
     TRY(roll_pair(roll, node_find(node, "between"), &written.between, &ends));
     uint32_t a = ends.agents[0], b = ends.agents[1];
@@ -137,7 +138,7 @@ fault decode_network(const struct decoder *d, int64_t agents, int64_t members, s
 {
     static const char *const others[] = {"sites", "across", "links", NULL};
     const struct node *node = node_find(d->top, "network");
-    TRY(decode_map(d, node, &(struct form){.rows = {rows_of(SECTION_NETWORK, out)}, .others = others},
+    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_NETWORK, out)}, .others = others},
                    d->top));
     wire_finish(&out->within);
     out->across = out->within;

@@ -4,8 +4,8 @@
  * reals keep every bit, so reading it gives the same experiment and printing that gives the same text.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/page.h"
 #include "experiment/experiment.h"
 #include "experiment/sections.h"
 
@@ -227,19 +227,10 @@ static void put_experiment(struct printer *p, const struct experiment *e)
 
 fault experiment_print(const struct experiment *e, char **out)
 {
-    char *text = NULL;
-    size_t n;
-    struct printer p = {.out = open_memstream(&text, &n)};
-    if (!p.out)
-        return OUT_OF_MEMORY;
+    struct page page;
+    TRY(page_open(&page));
+    struct printer p = {.out = page.out};
     put_experiment(&p, e);
-    bool whole = !ferror(p.out) && !p.full;
-    whole = fclose(p.out) == 0 && whole;
     arena_release(&p.arena);
-    if (!whole) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    return page_close(&page, p.full ? OUT_OF_MEMORY : OK, out);
 }

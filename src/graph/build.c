@@ -135,7 +135,6 @@ static int new_param(struct builder *b, const struct op *op, const char *tail, c
     struct param *p = &g->params[g->n_params];
     *p =
         (struct param){.name = name, .n_dims = n_dims, .offset = g->size, .size = (size_t)size, .init = init};
-    p->decays = true;
     memcpy(p->dims, dims, n_dims * sizeof *dims);
     g->size += p->size;
     return (int)g->n_params++;

@@ -1,8 +1,8 @@
 /* describe.c - a graph as a table for people. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "graph/build.h"
 
 enum { COLUMNS = 4, CELL = 64 };
@@ -123,18 +123,9 @@ static void print_totals(FILE *to, const struct graph *g)
 
 fault graph_describe(const struct graph *g, char **out)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return OUT_OF_MEMORY;
-    print_table(to, g);
-    print_totals(to, g);
-    bool full = ferror(to);
-    if (fclose(to) || full) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    struct page page;
+    TRY(page_open(&page));
+    print_table(page.out, g);
+    print_totals(page.out, g);
+    return page_close(&page, OK, out);
 }

@@ -92,7 +92,6 @@ struct param {
     size_t offset, size; /* in floats, in the flat span */
     enum init_kind init;
     size_t fan_in, fan_out;
-    bool decays; /* weight decay applies; kept true for all, as PyTorch's default does */
 };
 
 struct graph {

@@ -144,6 +144,15 @@ static inline bool is_about_peers(fault f)
     return fault_kind_of(f) == FAULT_PEER || fault_kind_of(f) == FAULT_TIMEOUT;
 }
 
+/* What goes wrong with a peer is no fault of mine: it is dropped; any other is passed up. */
+static inline fault forgive(fault f)
+{
+    if (f && !is_about_peers(f))
+        return f;
+    fault_drop(f);
+    return OK;
+}
+
 struct link {
     const struct link_ops *ops;
     size_t self, n_members; /* agents that learn, and after them those that help */
@@ -155,5 +164,170 @@ struct link {
         double waiting_s;         /* for peers; virtual in a world with a virtual clock */
     } counts;
 };
+
+/* The verbs, as programs write them; what each does stands at its entry of link_ops. */
+
+static inline double link_now_s(const struct link *l)
+{
+    return l->ops->now_s(l);
+}
+
+static inline fault link_sleep(struct link *l, double seconds)
+{
+    return l->ops->sleep(l, seconds);
+}
+
+static inline fault link_learn(struct link *l, uint64_t lesson)
+{
+    return l->ops->learn(l, lesson);
+}
+
+static inline fault link_await(struct link *l, size_t first)
+{
+    return l->ops->await(l, first);
+}
+
+static inline fault link_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
+{
+    return l->ops->update(l, first, end, lr, t);
+}
+
+static inline fault link_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
+{
+    return l->ops->send_rows(l, to, tag, span);
+}
+
+static inline fault link_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out,
+                                   size_t *sender)
+{
+    return l->ops->recv_rows(l, from, tag, out, sender);
+}
+
+static inline void link_drop(struct link *l, struct parcel *p)
+{
+    l->ops->drop(l, p);
+}
+
+static inline fault link_mix(struct link *l, enum row into, size_t first, size_t end,
+                             const struct term *terms, size_t n)
+{
+    return l->ops->mix(l, into, first, end, terms, n);
+}
+
+static inline fault link_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
+{
+    return l->ops->send(l, to, tag, bytes, n);
+}
+
+static inline fault link_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n,
+                              size_t *sender)
+{
+    return l->ops->recv(l, from, tag, bytes, n, sender);
+}
+
+static inline fault link_average(struct link *l, size_t peer, row_set rows)
+{
+    return l->ops->average(l, peer, rows);
+}
+
+static inline fault link_adopt(struct link *l, size_t peer, uint64_t *round)
+{
+    return l->ops->adopt(l, peer, round);
+}
+
+static inline bool link_take_round(struct link *l, uint64_t *ended)
+{
+    return l->ops->take_round(l, ended);
+}
+
+static inline fault link_end_round(struct link *l)
+{
+    return l->ops->end_round(l);
+}
+
+static inline void link_skip_rounds(struct link *l, uint64_t n)
+{
+    l->ops->skip_rounds(l, n);
+}
+
+static inline bool link_has_sum(const struct link *l)
+{
+    return l->ops->sum != NULL;
+}
+
+static inline fault link_sum(struct link *l, enum row row, size_t first, size_t end)
+{
+    return l->ops->sum(l, row, first, end);
+}
+
+static inline bool link_has_gather_near(const struct link *l)
+{
+    return l->ops->gather_near != NULL;
+}
+
+static inline fault link_gather_near(struct link *l, struct span span, struct parcel *out)
+{
+    return l->ops->gather_near(l, span, out);
+}
+
+static inline bool link_has_mail(const struct link *l, uint64_t tag)
+{
+    return l->ops->has_mail(l, tag);
+}
+
+static inline void link_forget(struct link *l, uint64_t tag)
+{
+    l->ops->forget(l, tag);
+}
+
+static inline void link_dissolve(struct link *l, uint64_t below, const char *why)
+{
+    l->ops->dissolve(l, below, why);
+}
+
+static inline uint64_t link_dissolved(const struct link *l)
+{
+    return l->ops->dissolved(l);
+}
+
+static inline bool link_can_reach(const struct link *l, size_t peer)
+{
+    return l->ops->can_reach(l, peer);
+}
+
+static inline bool link_may_return(const struct link *l, size_t peer)
+{
+    return l->ops->may_return(l, peer);
+}
+
+static inline bool link_has_ended(const struct link *l, size_t peer)
+{
+    return l->ops->has_ended(l, peer);
+}
+
+static inline bool link_others_go_on(const struct link *l, double since_s)
+{
+    return l->ops->others_go_on(l, since_s);
+}
+
+static inline bool link_takes_part(const struct link *l, size_t peer, uint64_t k)
+{
+    return l->ops->takes_part(l, peer, k);
+}
+
+static inline size_t link_row_floats(const struct link *l, enum row row)
+{
+    return l->ops->row_floats(l, row);
+}
+
+static inline uint64_t link_staleness(const struct link *l)
+{
+    return l->ops->staleness(l);
+}
+
+static inline void link_note(struct link *l, const char *kind, const char *text)
+{
+    l->ops->note(l, kind, text);
+}
 
 #endif

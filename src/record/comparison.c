@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/text.h"
 #include "record/inside.h"
 #include "record/plot.h"
@@ -246,21 +247,13 @@ static void put_rows(FILE *to, const struct sheet *s)
 fault comparison_table(const struct compared *methods, size_t n, double target, bool real, char **out)
 {
     struct sheet s = {.methods = methods, .n = n, .target = target, .real = real};
-    char *text = NULL;
-    size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (!to)
-        return OUT_OF_MEMORY;
+    struct page page;
+    TRY(page_open(&page));
     for (size_t k = 0; k < N_COLUMNS; k++)
         s.best[k] = NAN;
     measure(&s);
-    put_rows(to, &s);
-    if (fclose(to) != 0) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    put_rows(page.out, &s);
+    return page_close(&page, OK, out);
 }
 
 json_t *comparison_figures(const struct compared *m)

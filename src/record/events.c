@@ -113,7 +113,7 @@ static fault append(struct run_folder *r, json_t *event)
     free(object);
     TRY(f);
     off_t before = lseek(r->events, 0, SEEK_END);
-    bool done = write_all(r->events, line, strlen(line)); /* line and end go out together */
+    bool done = file_write_all(r->events, line, strlen(line)); /* line and end go out together */
     int error = errno;
     free(line);
     if (done)

@@ -23,7 +23,7 @@ bool file_is_part(const char *name)
     return strstr(name, PART) != NULL;
 }
 
-bool write_all(int descriptor, const void *bytes, size_t n)
+bool file_write_all(int descriptor, const void *bytes, size_t n)
 {
     const char *at = bytes;
     while (n > 0) {
@@ -68,7 +68,7 @@ static int fill_and_close(int descriptor, const struct piece *pieces, size_t n_p
 {
     int error = 0;
     for (size_t i = 0; i < n_pieces && !error; i++)
-        if (!write_all(descriptor, pieces[i].bytes, pieces[i].n))
+        if (!file_write_all(descriptor, pieces[i].bytes, pieces[i].n))
             error = errno;
     if (!error && fsync(descriptor) != 0)
         error = errno;

@@ -28,7 +28,7 @@ fault file_replace(const char *path, const struct piece *pieces, size_t n_pieces
 fault file_open(const char *path, int flags, int *descriptor);
 
 /* Writes all n bytes to a descriptor; false, with errno set, when that cannot be done. */
-bool write_all(int descriptor, const void *bytes, size_t n);
+bool file_write_all(int descriptor, const void *bytes, size_t n);
 
 /* Whether this is the name of a part that an interrupted write left. */
 bool file_is_part(const char *name);

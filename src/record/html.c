@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/text.h"
+#include "base/xml.h"
 #include "record/report_cells.h"
 #include "record/svg.h"
 
@@ -19,7 +21,7 @@ static void put_cell(FILE *to, const char *text)
 {
     const char *sign = strstr(text, "+-");
     if (!sign) {
-        svg_text(to, *text ? text : "\xe2\x80\x93");
+        xml_text(to, *text ? text : "\xe2\x80\x93");
         return;
     }
     fprintf(to, "%.*s\xc2\xb1%s", (int)(sign - text), text, sign + 2);
@@ -55,7 +57,7 @@ static void put_run_row(FILE *to, const struct report *r, const struct report_ru
             fputs("<span>", to);
         }
         if (c[i].whole)
-            svg_text(to, *c[i].whole(run) ? c[i].whole(run) : "\xe2\x80\x93");
+            xml_text(to, *c[i].whole(run) ? c[i].whole(run) : "\xe2\x80\x93");
         else
             put_cell(to, report_cell(&c[i], run, text));
         fputs(i == 0 ? "</span></div></td>" : "</td>", to);
@@ -282,7 +284,7 @@ static void put_kinds(FILE *to, const struct report_run *run)
     }
     for (size_t k = 0; k < n; k++) {
         fprintf(to, "%s%zu ", k ? ", " : "", counts[k]);
-        svg_text(to, kinds[k]);
+        xml_text(to, kinds[k]);
     }
     if (others)
         fprintf(to, ", %zu other", others);
@@ -306,9 +308,9 @@ static void put_notes(FILE *to, const struct report_run *run)
             fprintf(to, "<td>%lld</td><td class=\"t\">", (long long)note->agent);
         else
             fprintf(to, "<td>%s</td><td class=\"t\">", text_is(note->kind, "fault") ? "-" : "all");
-        svg_text(to, note->kind);
+        xml_text(to, note->kind);
         fputs("</td><td class=\"t wide\">", to);
-        svg_text(to, note->text);
+        xml_text(to, note->text);
         fputs("</td></tr>\n", to);
     }
     fputs("</tbody></table></div>\n", to);
@@ -323,7 +325,7 @@ static void put_facts(FILE *to, const struct report_run *run)
     if (run->n_agents > 1)
         snprintf(agents, sizeof agents, "%zu agents", run->n_agents);
     fprintf(to, "<p>%s, strategy ", agents);
-    svg_text(to, run->strategy);
+    xml_text(to, run->strategy);
     fputs(". ", to);
     fprintf(to, run->finished ? "Trained for %.4g epochs" : "Not finished: after %.4g epochs", s->epochs);
     fputs(", in ", to);
@@ -338,10 +340,10 @@ static void put_facts(FILE *to, const struct report_run *run)
                 run->n_agents - run->n_alive == 1 ? "was" : "were");
     if (run->waited_for) {
         fputs("; most waited for: ", to);
-        svg_text(to, run->waited_for);
+        xml_text(to, run->waited_for);
     }
     fputs(". Folder: <code>", to);
-    svg_text(to, run->path);
+    xml_text(to, run->path);
     fputs("</code></p>\n", to);
 }
 
@@ -349,7 +351,7 @@ static fault put_run(FILE *to, const struct report *r, const struct report_run *
 {
     fputs("<section><h2>", to);
     svg_swatch(to, (size_t)(run - r->runs));
-    svg_text(to, run->label);
+    xml_text(to, run->label);
     fputs("</h2>\n", to);
     put_facts(to, run);
     if (run->n_agents > 1)
@@ -357,7 +359,7 @@ static fault put_run(FILE *to, const struct report *r, const struct report_run *
     if (run->n_notes)
         put_notes(to, run);
     fprintf(to, "<details%s><summary>The experiment</summary><pre>", r->n == 1 ? " class=\"paper\"" : "");
-    svg_text(to, run->experiment);
+    xml_text(to, run->experiment);
     fputs("</pre></details></section>\n", to);
     return OK;
 }
@@ -371,12 +373,12 @@ static void put_title(FILE *to, const struct report *r)
     for (size_t i = 1; i < r->n; i++)
         alike = alike && first->set && r->runs[i].set && text_is(first->set, r->runs[i].set);
     if (r->n == 1)
-        svg_text(to, first->label);
+        xml_text(to, first->label);
     else
         fprintf(to, "%zu runs compared", r->n);
     if (alike && first->set) {
         fputs(r->n == 1 ? ": " : " on ", to);
-        svg_text(to, first->set);
+        xml_text(to, first->set);
     }
 }
 
@@ -392,10 +394,10 @@ static fault put_page(FILE *to, const struct report *r, enum axis by, const char
     fputs("</style></head>\n<body><main><h1>", to);
     put_title(to, r);
     fputs("</h1>\n<p class=\"lead\">", to);
-    svg_text(to, sentence);
+    xml_text(to, sentence);
     if (r->remark) {
         fputc(' ', to);
-        svg_text(to, r->remark);
+        xml_text(to, r->remark);
     }
     fputs("</p>\n", to);
     put_table(to, r);
@@ -409,17 +411,12 @@ static fault put_page(FILE *to, const struct report *r, enum axis by, const char
 
 fault report_html(const struct report *r, enum axis by, char **out)
 {
-    char *text = NULL, *sentence;
-    size_t n;
+    char *sentence;
+    struct page page;
     TRY(report_sentence(r, &sentence));
-    FILE *to = open_memstream(&text, &n);
-    fault f = to ? put_page(to, r, by, sentence) : OUT_OF_MEMORY;
+    fault f = page_open(&page);
+    if (!f)
+        f = page_close(&page, put_page(page.out, r, by, sentence), out);
     free(sentence);
-    if (to && fclose(to) != 0 && !f)
-        f = OUT_OF_MEMORY;
-    if (f)
-        free(text);
-    else
-        *out = text;
     return f;
 }

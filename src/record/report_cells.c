@@ -2,9 +2,9 @@
 #include "record/report_cells.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/text.h"
 
 void cell_real(double x, int decimals, char text[CELL_TEXT])
@@ -253,16 +253,8 @@ static void say(FILE *to, const struct report *r)
 
 fault report_sentence(const struct report *r, char **out)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return OUT_OF_MEMORY;
-    say(to, r);
-    if (fclose(to) != 0) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    struct page page;
+    TRY(page_open(&page));
+    say(page.out, r);
+    return page_close(&page, OK, out);
 }

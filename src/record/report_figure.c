@@ -7,9 +7,9 @@
 #include "record/report.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/text.h"
 #include "record/svg.h"
 
@@ -442,17 +442,7 @@ fault report_draw(const struct report *r, enum figure figure, enum axis by, bool
 
 fault report_svg(const struct report *r, enum figure figure, enum axis by, char **out)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return OUT_OF_MEMORY;
-    fault f = report_draw(r, figure, by, true, to);
-    if (fclose(to) != 0 && !f)
-        f = OUT_OF_MEMORY;
-    if (f)
-        free(text);
-    else
-        *out = text;
-    return f;
+    struct page page;
+    TRY(page_open(&page));
+    return page_close(&page, report_draw(r, figure, by, true, page.out), out);
 }

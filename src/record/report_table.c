@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "record/inside.h"
 #include "record/report_cells.h"
 
@@ -62,27 +63,22 @@ static void put_notes(FILE *to, const struct report *r)
 
 fault report_table(const struct report *r, char **out)
 {
-    char *text = NULL, *sentence;
-    size_t n;
+    char *sentence;
+    struct page page;
     TRY(report_sentence(r, &sentence));
-    FILE *to = open_memstream(&text, &n);
-    if (!to) {
+    fault f = page_open(&page);
+    if (f) {
         free(sentence);
-        return OUT_OF_MEMORY;
+        return f;
     }
-    put_cell(to, sentence, 0, true);
-    fputs("\n\n", to);
+    put_cell(page.out, sentence, 0, true);
+    fputs("\n\n", page.out);
     free(sentence);
-    put_row(to, r, NULL);
+    put_row(page.out, r, NULL);
     for (size_t i = 0; i < r->n; i++)
-        put_row(to, r, &r->runs[i]);
-    put_notes(to, r);
-    if (fclose(to) != 0) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+        put_row(page.out, r, &r->runs[i]);
+    put_notes(page.out, r);
+    return page_close(&page, OK, out);
 }
 
 /* ---- the object ---- */

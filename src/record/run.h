@@ -144,7 +144,7 @@ void waiting_judge(struct waiting *w, const double *by_helpers, const double *he
 double waiting_share(const struct waiting *w); /* of all agents' virtual time, 0 to 1 */
 
 enum { MEMBER_NAME = 32 };
-const char *member_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME]); /* "agent 3" */
+const char *waiting_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME]); /* "agent 3" */
 /* "others waited 31.0 s for agent 3, most of all agent 2 (12.0 s)"; empty where nobody waited. Caller frees.
  */
 fault waiting_sentence(const struct waiting *w, char **out);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/page.h"
 #include "record/inside.h"
 #include "record/file.h"
 #include "record/seal.h"
@@ -292,17 +293,7 @@ static fault write_table(FILE *to, const struct summary *s)
 
 fault summary_table(const struct summary *s, char **out)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return OUT_OF_MEMORY;
-    fault f = write_table(to, s);
-    if (fclose(to) != 0 && !f)
-        f = OUT_OF_MEMORY;
-    if (f)
-        free(text);
-    else
-        *out = text;
-    return f;
+    struct page page;
+    TRY(page_open(&page));
+    return page_close(&page, write_table(page.out, s), out);
 }

@@ -15,6 +15,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/xml.h"
+
 enum {
     WIDTH = 640,
     LEFT = 68,
@@ -131,7 +133,7 @@ static void legend_name(FILE *to, double x, double y, const char *name)
     snprintf(shown, sizeof shown, "%.*s%s", (int)(n < 4 * NAME ? n : 4 * NAME), name,
              name[n] ? "\xe2\x80\xa6" : "");
     fprintf(to, "<text x=\"%.1f\" y=\"%.1f\">", x, y);
-    svg_text(to, shown);
+    xml_text(to, shown);
     fputs("</text>", to);
 }
 
@@ -260,9 +262,9 @@ static void put_labels(FILE *to, const struct area *a)
 {
     double bottom = a->top + PLOT_HEIGHT, middle = a->top + PLOT_HEIGHT / 2.0;
     fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"middle\">", LEFT + PLOT_WIDTH / 2, bottom + 37);
-    svg_text(to, a->chart->x_label);
+    xml_text(to, a->chart->x_label);
     fprintf(to, "</text><text transform=\"translate(15 %.1f) rotate(-90)\" text-anchor=\"middle\">", middle);
-    svg_text(to, a->chart->y_label);
+    xml_text(to, a->chart->y_label);
     fputs("</text>\n", to);
 }
 
@@ -333,7 +335,7 @@ static void put_told(FILE *to, const struct area *a, const struct chart_line *l)
         if (isnan(x) || isnan(y) || !l->told[i])
             continue;
         fprintf(to, "<circle class=\"told\" cx=\"%.1f\" cy=\"%.1f\" r=\"6\"><title>", x, y);
-        svg_text(to, l->told[i]);
+        xml_text(to, l->told[i]);
         fputs("</title></circle>", to);
     }
 }
@@ -394,7 +396,7 @@ static void put_marks(FILE *to, const struct area *a)
             fprintf(to, "<path class=\"rule\" d=\"M%.1f %.1fv%d\"/>", x, y + 6, PLOT_HEIGHT - 12);
         put_glyph(to, m->glyph, x, y);
         fprintf(to, "<circle class=\"told\" cx=\"%.1f\" cy=\"%.1f\" r=\"6\"><title>", x, y);
-        svg_text(to, m->text);
+        xml_text(to, m->text);
         fputs("</title></circle></g>\n", to);
     }
 }
@@ -403,7 +405,7 @@ static void put_empty(FILE *to, const struct area *a)
 {
     fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"middle\">", LEFT + PLOT_WIDTH / 2,
             a->top + PLOT_HEIGHT / 2.0);
-    svg_text(to, a->chart->empty);
+    xml_text(to, a->chart->empty);
     fputs("</text>", to);
 }
 
@@ -426,7 +428,7 @@ void svg_chart(FILE *to, const struct chart *c)
     if (c->alone)
         fprintf(to, " width=\"%d\" height=\"%.0f\"", WIDTH, height);
     fputs(" role=\"img\" aria-label=\"", to);
-    svg_text(to, c->title);
+    xml_text(to, c->title);
     fputs("\">\n", to);
     if (c->alone) {
         fputs("<style>", to);
@@ -434,7 +436,7 @@ void svg_chart(FILE *to, const struct chart *c)
         fprintf(to, "</style><rect class=\"back\" width=\"%d\" height=\"%.0f\"/>\n", WIDTH, height);
     }
     fprintf(to, "<text class=\"title\" x=\"%d\" y=\"20\">", LEFT);
-    svg_text(to, c->title);
+    xml_text(to, c->title);
     fputs("</text>\n", to);
     put_legend(to, c);
     if (c->empty)

@@ -55,8 +55,4 @@ void svg_style(FILE *to);
 /* A short stroke with its marker, as in the legend, for use in a table. */
 void svg_swatch(FILE *to, size_t look);
 
-/* A text between tags or in an attribute's double quotes: the five characters that mean something escaped,
- * what XML cannot hold (control characters, bytes that are not UTF-8) as U+FFFD. */
-void svg_text(FILE *to, const char *text);
-
 #endif

@@ -1,7 +1,7 @@
 /* waiting.c - who is slow: who waited, for whom, and who held the others up. */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/page.h"
 #include "record/inside.h"
 
 static double mean_waiting_s(const struct waiting *w)
@@ -38,7 +38,7 @@ void waiting_judge(struct waiting *w, const double *by_helpers, const double *he
         w->most = w->slowest;
 }
 
-const char *member_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME])
+const char *waiting_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME])
 {
     if (member < (int64_t)w->n_agents)
         snprintf(name, MEMBER_NAME, "agent %lld", (long long)member);
@@ -49,27 +49,21 @@ const char *member_name(const struct waiting *w, int64_t member, char name[MEMBE
 
 fault waiting_sentence(const struct waiting *w, char **out)
 {
-    char *text = NULL, name[MEMBER_NAME], other[MEMBER_NAME];
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return OUT_OF_MEMORY;
+    char name[MEMBER_NAME], other[MEMBER_NAME];
+    struct page page;
+    TRY(page_open(&page));
+    FILE *to = page.out;
     if (w->n_members && w->most != NO_MEMBER) {
-        fprintf(to, "others waited %.4g s for %s", w->waited_for_s[w->most], member_name(w, w->most, name));
+        fprintf(to, "others waited %.4g s for %s", w->waited_for_s[w->most], waiting_name(w, w->most, name));
         if (w->longest != NO_MEMBER)
-            fprintf(to, ", most of all %s (%.4g s)", member_name(w, w->longest, name), w->longest_s);
+            fprintf(to, ", most of all %s (%.4g s)", waiting_name(w, w->longest, name), w->longest_s);
         if (w->slowest != NO_MEMBER && w->slowest != w->most)
-            fprintf(to, "; %s hardly waited itself", member_name(w, w->slowest, name));
+            fprintf(to, "; %s hardly waited itself", waiting_name(w, w->slowest, name));
         else if (w->slowest == NO_MEMBER && w->link[0] != NO_MEMBER)
-            fprintf(to, "; the slowest link is that of %s and %s (%.4g s)", member_name(w, w->link[0], name),
-                    member_name(w, w->link[1], other), w->link_s);
+            fprintf(to, "; the slowest link is that of %s and %s (%.4g s)", waiting_name(w, w->link[0], name),
+                    waiting_name(w, w->link[1], other), w->link_s);
     }
-    if (fclose(to) != 0) {
-        free(text);
-        return OUT_OF_MEMORY;
-    }
-    *out = text;
-    return OK;
+    return page_close(&page, OK, out);
 }
 
 /* ---- for programs ---- */
@@ -88,7 +82,7 @@ static json_t *numbers(const double *values, size_t n)
 static json_t *named(const struct waiting *w, int64_t member)
 {
     char name[MEMBER_NAME];
-    return member == NO_MEMBER ? json_null() : json_string(member_name(w, member, name));
+    return member == NO_MEMBER ? json_null() : json_string(waiting_name(w, member, name));
 }
 
 static json_t *link_object(const struct waiting *w)

@@ -64,7 +64,7 @@ static fault take_z(struct agent *a, bool there)
     fault f = agent_combine(a, ROW_KEEP1, &(struct term){1, ROW_PARAMS, &a->parcels[0]}, 1);
     if (!f && statistics_of(a))
         f = agent_combine(a, ROW_STATS, &(struct term){1, ROW_STATS, &a->parcels[0]}, 1);
-    a->link->ops->drop(a->link, &a->parcels[0]);
+    link_drop(a->link, &a->parcels[0]);
     return f;
 }
 
@@ -147,8 +147,7 @@ static fault admm_open(const struct stage *stage, void **shared)
 
 static bool can_come(const struct agent *a, const struct desk *d, size_t i)
 {
-    const struct link_ops *ops = a->link->ops;
-    return !d->visitors[i].silent && ops->can_reach(a->link, i) && !ops->has_ended(a->link, i);
+    return !d->visitors[i].silent && link_can_reach(a->link, i) && !link_has_ended(a->link, i);
 }
 
 /* Whom to wait for: a worker without whom there is no new z, or ANYONE; nobody (n_agents) where there are
@@ -184,7 +183,7 @@ static fault receive(struct agent *a, size_t from)
         d->visitors[from].silent = true;
     if (!came)
         return OK;
-    a->link->ops->drop(a->link, &a->parcels[call.who]);
+    link_drop(a->link, &a->parcels[call.who]);
     a->parcels[call.who] = *arrival;
     *arrival = (struct parcel){0};
     d->visitors[call.who] = (struct visitor){.call = call, .waits = true, .late = d->visitors[call.who].late};
@@ -193,10 +192,9 @@ static fault receive(struct agent *a, size_t from)
 
 static void forget_the_lost(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (!ops->can_reach(a->link, i) && !ops->has_ended(a->link, i))
-            ops->drop(a->link, &a->parcels[i]);
+        if (!link_can_reach(a->link, i) && !link_has_ended(a->link, i))
+            link_drop(a->link, &a->parcels[i]);
 }
 
 /* My row becomes the mean of what all have said, in their order. */

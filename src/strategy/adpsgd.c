@@ -29,15 +29,12 @@ static fault average_with_one(struct agent *a, const struct adpsgd *s)
     size_t start = rng_below(&r, degree);
     for (size_t i = 0; i < degree; i++) {
         size_t peer = agent_neighbour(a, (start + i) % degree);
-        fault f = a->link->ops->average(a->link, peer, rows);
+        fault f = link_average(a->link, peer, rows);
         if (!f) {
             agent_meets(a, peer);
             return OK;
         }
-        if (!is_about_peers(f))
-            return f;
-        agent_misses(a, peer, "partner", fault_text(f));
-        fault_drop(f);
+        TRY(agent_does_without(a, peer, f));
     }
     return OK;
 }

@@ -59,7 +59,7 @@ void agent_release(struct agent *a)
 bool agent_goes_on(struct agent *a)
 {
     const struct stage *s = a->stage;
-    return s->asynchronous ? a->link->ops->take_round(a->link, &a->ended) : a->k < s->rounds;
+    return s->asynchronous ? link_take_round(a->link, &a->ended) : a->k < s->rounds;
 }
 
 bool agent_is_in_last_round(const struct agent *a)
@@ -92,12 +92,12 @@ fault agent_answered(struct agent *a, uint64_t lesson, double loss, size_t hits)
 
 fault agent_begin(struct agent *a)
 {
-    return a->link->ops->learn(a->link, a->lessons);
+    return link_learn(a->link, a->lessons);
 }
 
 fault agent_await(struct agent *a, size_t first)
 {
-    TRY(a->link->ops->await(a->link, first));
+    TRY(link_await(a->link, first));
     a->lessons += first == 0;
     return OK;
 }
@@ -125,11 +125,11 @@ double agent_rate(struct agent *a)
 
 fault agent_update(struct agent *a)
 {
-    uint64_t stale = a->link->ops->staleness(a->link);
+    uint64_t stale = link_staleness(a->link);
     a->staleness.sum += stale;
     a->staleness.most = stale > a->staleness.most ? stale : a->staleness.most;
     a->staleness.n++;
-    return a->link->ops->update(a->link, 0, TO_END, agent_rate(a), ++a->steps);
+    return link_update(a->link, 0, TO_END, agent_rate(a), ++a->steps);
 }
 
 static fault mix_row(struct agent *a, enum row row, double self, size_t n)
@@ -137,7 +137,7 @@ static fault mix_row(struct agent *a, enum row row, double self, size_t n)
     a->terms[0] = (struct term){self, row, NULL};
     for (size_t i = 0; i < n; i++)
         a->terms[i + 1] = (struct term){a->shares[i], row, &a->parcels[i]};
-    return a->link->ops->mix(a->link, row, 0, TO_END, a->terms, n + 1);
+    return link_mix(a->link, row, 0, TO_END, a->terms, n + 1);
 }
 
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n)
@@ -147,21 +147,21 @@ fault agent_mix(struct agent *a, row_set rows, double self, size_t n)
         if (rows & 1u << row)
             f = mix_row(a, (enum row)row, self, n);
     for (size_t i = 0; i < n; i++)
-        a->link->ops->drop(a->link, &a->parcels[i]);
+        link_drop(a->link, &a->parcels[i]);
     return f;
 }
 
 fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n)
 {
-    return a->link->ops->mix(a->link, into, 0, TO_END, terms, n);
+    return link_mix(a->link, into, 0, TO_END, terms, n);
 }
 
 fault agent_end_round(struct agent *a)
 {
     a->k++;
     group_forgive(&a->group);
-    a->link->ops->forget(a->link, a->k);
-    return a->link->ops->end_round(a->link);
+    link_forget(a->link, a->k);
+    return link_end_round(a->link);
 }
 
 struct group *agent_group(struct agent *a)
@@ -177,7 +177,7 @@ static void note_reunion(struct agent *a, const char *why)
     if (g->rank == 0) {
         snprintf(text, sizeof text, "%zu of %zu agents go on together from round %llu: %.120s", g->n,
                  g->n_all, (unsigned long long)a->k, why);
-        a->link->ops->note(a->link, "group", text);
+        link_note(a->link, "group", text);
     }
 }
 
@@ -190,7 +190,7 @@ static fault end_as_others_did(struct agent *a, bool *done)
     *done = false;
     while (!*done && group_finds_ended(g, &peer)) {
         uint64_t round;
-        fault f = a->link->ops->adopt(a->link, peer, &round);
+        fault f = link_adopt(a->link, peer, &round);
         if (f && !is_about_peers(f))
             return f;
         *done = f == OK;
@@ -204,7 +204,7 @@ static fault end_as_others_did(struct agent *a, bool *done)
         char text[128];
         snprintf(text, sizeof text,
                  "agent %zu ends with the rows of agent %zu, which has done all its rounds", a->index, peer);
-        a->link->ops->note(a->link, "group", text);
+        link_note(a->link, "group", text);
     }
     return OK;
 }
@@ -219,7 +219,7 @@ fault agent_regroup(struct agent *a, const char *why)
         TRY(end_as_others_did(a, &done));
         if (done)
             return OK;
-        fault f = r.adopt ? group_end(g, a->link->ops->adopt(a->link, r.leader, NULL)) : OK;
+        fault f = r.adopt ? group_end(g, link_adopt(a->link, r.leader, NULL)) : OK;
         if (f && !is_about_peers(f))
             return f;
         if (f && fault_kind_of(f) == FAULT_TIMEOUT)
@@ -265,19 +265,18 @@ static fault rejoin_peers(struct agent *a)
 {
     for (size_t i = 0; i < agent_peers(a); i++) {
         size_t peer = agent_peer(a, i);
-        fault f = a->link->ops->adopt(a->link, peer, NULL);
+        fault f = link_adopt(a->link, peer, NULL);
         if (!f) {
             char text[96];
             snprintf(text, sizeof text, "agent %zu is back with the parameters of agent %zu", a->index, peer);
-            a->link->ops->note(a->link, "return", text);
+            link_note(a->link, "return", text);
             return OK;
         }
         if (!is_about_peers(f))
             return f;
         fault_drop(f);
     }
-    a->link->ops->note(a->link, "return",
-                       "an agent is back with its old parameters: nobody could be reached");
+    link_note(a->link, "return", "an agent is back with its old parameters: nobody could be reached");
     return OK;
 }
 
@@ -307,8 +306,30 @@ void agent_misses(struct agent *a, size_t peer, const char *kind, const char *te
 {
     bool *missed = &a->missed[entry_of(a, peer)];
     if (!*missed)
-        a->link->ops->note(a->link, kind, text);
+        link_note(a->link, kind, text);
     *missed = true;
+}
+
+/* The centre, where the method has one; other members by their number. */
+static const char *called(const struct agent *a, size_t member, char name[static 32])
+{
+    if (member == a->stage->n_agents && strategy_row(a->stage->experiment)->has_centre)
+        return "the centre";
+    snprintf(name, 32, "agent %zu", member);
+    return name;
+}
+
+fault agent_does_without(struct agent *a, size_t peer, fault f)
+{
+    if (f && is_about_peers(f) && peer != ANYONE) {
+        char text[192], round[32] = "", mine[32], theirs[32];
+        if (!agent_helps(a))
+            snprintf(round, sizeof round, " in round %llu", (unsigned long long)a->k);
+        snprintf(text, sizeof text, "%s goes on without %s%s: %.100s", called(a, a->index, mine),
+                 called(a, peer, theirs), round, fault_text(f));
+        agent_misses(a, peer, "without", text);
+    }
+    return forgive(f);
 }
 
 void agent_meets(struct agent *a, size_t peer)

@@ -70,7 +70,10 @@ fault agent_await(struct agent *a, size_t first);
 fault agent_update(struct agent *a);    /* theta = theta - alpha_k g, as the optimiser says           */
 double agent_rate(struct agent *a);     /* alpha_k, by the schedule; also noted in a->lr              */
 fault agent_end_round(struct agent *a); /* k = k + 1                                                  */
-/* Notes that a peer is done without, once for each time it goes missing. */
+/* What went wrong with a peer is noted, once for each time it goes missing, and is no fault of mine; any
+ * other fault is passed up. From ANYONE nobody is missing. */
+fault agent_does_without(struct agent *a, size_t peer, fault f);
+/* The same in the words of the method. */
 void agent_misses(struct agent *a, size_t peer, const char *kind, const char *text);
 void agent_meets(struct agent *a, size_t peer); /* it is not missing (any more) */
 fault agent_rejoin(struct agent *a); /* after a crash: a living peer's rows, the group's round */

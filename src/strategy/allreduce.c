@@ -16,7 +16,7 @@
 
 static const struct collective *algorithm_of(const struct allreduce *s)
 {
-    return collectives[s->algorithm];
+    return collective_rows[s->algorithm];
 }
 
 static size_t bucket_floats(const struct agent *a, const struct allreduce *s)

@@ -84,10 +84,10 @@ static fault weigh(struct agent *a, const struct average *s, struct weight *w)
 /* sum_j w_j row^j, in the gradient's row. */
 static fault sum_up(struct agent *a, const struct average *s, enum row row, double weight)
 {
-    size_t n = a->link->ops->row_floats(a->link, row);
+    size_t n = link_row_floats(a->link, row);
     struct term mine = {weight, row, NULL};
-    TRY(a->link->ops->mix(a->link, ROW_GRADS, 0, n, &mine, 1));
-    return group_mean(agent_group(a), collectives[s->algorithm], ROW_GRADS, 0, n);
+    TRY(link_mix(a->link, ROW_GRADS, 0, n, &mine, 1));
+    return group_mean(agent_group(a), collective_rows[s->algorithm], ROW_GRADS, 0, n);
 }
 
 static fault keep_sum(struct agent *a, enum row row)
@@ -140,8 +140,9 @@ static fault learn_together(struct agent *a, const struct average *s, struct wei
     TRY(weigh(a, s, w));
     TRY(agent_learn(a));
     TRY(sum_up(a, s, ROW_GRADS, w->value));
-    return s->mixed.statistics ? group_mean(agent_group(a), collectives[s->algorithm], ROW_STATS, 0, TO_END)
-                               : OK;
+    return s->mixed.statistics
+               ? group_mean(agent_group(a), collective_rows[s->algorithm], ROW_STATS, 0, TO_END)
+               : OK;
 }
 
 /* Where somebody is lost the round is done again by those who are left. */

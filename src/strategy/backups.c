@@ -75,15 +75,14 @@ static size_t counter_of(const struct agent *a)
 static fault say_ready(struct agent *a)
 {
     struct ready mine = {a->k, a->group.is_newcomer};
-    return a->link->ops->send(a->link, counter_of(a), READY, &mine, sizeof mine);
+    return link_send(a->link, counter_of(a), READY, &mine, sizeof mine);
 }
 
 /* Where the counter is gone, or others have given it up, asking is of no use. */
 static bool can_ask_again(const struct agent *a, fault f)
 {
-    const struct link_ops *ops = a->link->ops;
-    return is_about_peers(f) && ops->can_reach(a->link, counter_of(a)) &&
-           !ops->has_ended(a->link, counter_of(a)) && !group_is_abandoned(&a->group);
+    return is_about_peers(f) && link_can_reach(a->link, counter_of(a)) &&
+           !link_has_ended(a->link, counter_of(a)) && !group_is_abandoned(&a->group);
 }
 
 /* An answer may be lost or late, and one to what I said before may come in its place. */
@@ -102,8 +101,7 @@ static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
         group_is_abandoned(&a->group) ? FAIL(FAULT_PEER, "others have given up the counter") : say_ready(a);
     for (;;) {
         if (!f)
-            f = a->link->ops->recv(a->link, counter_of(a), group_lasting_tag(0), c->letter, c->letter_bytes,
-                                   NULL);
+            f = link_recv(a->link, counter_of(a), group_lasting_tag(0), c->letter, c->letter_bytes, NULL);
         if (!f && concerns_me(a, c->letter)) {
             *out = c->letter;
             return OK;
@@ -135,9 +133,9 @@ static fault catch_up(struct agent *a, size_t leader)
 {
     uint64_t round;
     a->dropped++;
-    TRY(a->link->ops->adopt(a->link, leader, &round));
+    TRY(link_adopt(a->link, leader, &round));
     if (!a->group.is_newcomer && round > a->k)
-        a->link->ops->skip_rounds(a->link, round - a->k);
+        link_skip_rounds(a->link, round - a->k);
     a->group.is_newcomer = false;
     a->k = round;
     return OK;
@@ -150,11 +148,8 @@ static fault step_with_members(struct agent *a, const struct allreduce *s, const
     fault f = group_mean(g, c, ROW_GRADS, 0, TO_END);
     if (!f && s->mix_statistics)
         f = group_mean(g, c, ROW_STATS, 0, TO_END);
-    if (f && is_about_peers(f)) {
-        fault_drop(f);
-        return OK;
-    }
-    TRY(f);
+    if (f)
+        return forgive(f);
     g->is_newcomer = false;
     TRY(agent_update(a));
     return agent_end_round(a);
@@ -163,9 +158,7 @@ static fault step_with_members(struct agent *a, const struct allreduce *s, const
 /* Everyone who is left, from wherever each of them is. */
 static fault go_on_without_counter(struct agent *a, fault f)
 {
-    if (!is_about_peers(f))
-        return f;
-    fault_drop(f);
+    TRY(forgive(f));
     static const char why[] = "whoever counts the first gradients is gone, so all are waited for";
     group_abandon(&a->group, why);
     return agent_regroup(a, why);
@@ -206,8 +199,7 @@ fault backups_rejoin(struct agent *a)
 static bool is_there(const struct agent *a, size_t who)
 {
     const struct counter *c = a->stage->shared;
-    return a->link->ops->can_reach(a->link, who) && !a->link->ops->has_ended(a->link, who) &&
-           c->rounds[who] < a->stage->rounds;
+    return link_can_reach(a->link, who) && !link_has_ended(a->link, who) && c->rounds[who] < a->stage->rounds;
 }
 
 static size_t count_living(const struct agent *a)
@@ -241,11 +233,7 @@ static void hear(struct counter *c, size_t who, struct ready theirs, uint64_t n_
 /* Somebody who went away will not miss its answer. */
 static fault answer(struct agent *a, const struct counter *c, size_t who)
 {
-    fault f = a->link->ops->send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes);
-    if (f && !is_about_peers(f))
-        return f;
-    fault_drop(f);
-    return OK;
+    return forgive(link_send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes));
 }
 
 static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t leader)
@@ -257,7 +245,7 @@ static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t le
 
 static bool is_in_round(const struct agent *a, const struct counter *c, size_t who)
 {
-    return c->rounds[who] >= c->round && a->link->ops->can_reach(a->link, who);
+    return c->rounds[who] >= c->round && link_can_reach(a->link, who);
 }
 
 /* Whoever is in this round will do. */
@@ -386,7 +374,7 @@ fault backups_count(struct agent *a, const struct allreduce *s)
     while (count_living(a)) {
         struct ready theirs;
         size_t who;
-        fault f = a->link->ops->recv(a->link, ANYONE, READY, &theirs, sizeof theirs, &who);
+        fault f = link_recv(a->link, ANYONE, READY, &theirs, sizeof theirs, &who);
         if (f && !is_about_peers(f))
             return f;
         if (!f)

@@ -10,7 +10,7 @@
  * two neighbours mix in the rounds in which both do. Whoever does not take part (dead, cut off, not mixing)
  * gives its weight back to the agent itself: what is left still sums to one.
  */
-#include <stdio.h>
+#include <assert.h>
 
 #include "strategy/mixed.h"
 #include "strategy/strategies.h"
@@ -37,20 +37,7 @@ static bool mixes(const struct consensus *c, size_t agent, uint64_t k)
 
 static bool takes_part(const struct agent *a, const struct consensus *c, size_t peer, uint64_t k)
 {
-    return mixes(c, peer, k) && a->link->ops->takes_part(a->link, peer, k);
-}
-
-/* A neighbour that is gone is noted and done without; any other fault is passed up. */
-static fault do_without(struct agent *a, size_t peer, fault f)
-{
-    if (!is_about_peers(f))
-        return f;
-    char text[192];
-    snprintf(text, sizeof text, "agent %zu goes on without agent %zu in round %llu: %.100s", a->index, peer,
-             (unsigned long long)a->k, fault_text(f));
-    agent_misses(a, peer, "without", text);
-    fault_drop(f);
-    return OK;
+    return mixes(c, peer, k) && link_takes_part(a->link, peer, k);
 }
 
 static fault send_to_neighbours(struct agent *a, const struct consensus *c)
@@ -61,9 +48,7 @@ static fault send_to_neighbours(struct agent *a, const struct consensus *c)
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
             continue;
-        fault f = a->link->ops->send_rows(a->link, peer, a->k, whole(mixed_rows(&c->mixed)));
-        if (f)
-            TRY(do_without(a, peer, f));
+        TRY(agent_does_without(a, peer, link_send_rows(a->link, peer, a->k, whole(mixed_rows(&c->mixed)))));
     }
     return OK;
 }
@@ -73,7 +58,8 @@ static fault combine_natively(struct agent *a, const struct consensus *c)
 {
     size_t n = agent_degree(a);
     double self = 1;
-    TRY(a->link->ops->gather_near(a->link, whole(mixed_rows(&c->mixed)), a->parcels));
+    assert(link_has_gather_near(a->link)); /* elsewhere the experiment was refused */
+    TRY(link_gather_near(a->link, whole(mixed_rows(&c->mixed)), a->parcels));
     for (size_t i = 0; i < n; i++) {
         a->shares[i] = agent_weight(a, i);
         self -= a->shares[i];
@@ -91,9 +77,9 @@ static fault combine(struct agent *a, const struct consensus *c)
         size_t peer = agent_neighbour(a, i);
         if (!takes_part(a, c, peer, a->k))
             continue;
-        fault f = a->link->ops->recv_rows(a->link, peer, a->k, &a->parcels[n], NULL);
+        fault f = link_recv_rows(a->link, peer, a->k, &a->parcels[n], NULL);
         if (f) {
-            TRY(do_without(a, peer, f));
+            TRY(agent_does_without(a, peer, f));
             continue;
         }
         agent_meets(a, peer);

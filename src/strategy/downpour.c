@@ -52,20 +52,8 @@ static const struct field fields[] = {
      .min = 1,
      .max = 1e9,
      .help = "rounds from one pull to the next; an agent takes steps of its own meanwhile"},
-    {.name = "servers",
-     .kind = FIELD_INT,
-     .offset = AT(servers),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e4,
-     .help = "servers, each for its part of the parameters"},
-    {.name = "replicate_every",
-     .kind = FIELD_INT,
-     .offset = AT(replicate_every),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "updates from one copy for a server's standby to the next; 0: no standbys"},
+    SERVERS_FIELD(AT(servers)),
+    REPLICATE_EVERY_FIELD(AT(replicate_every)),
 };
 
 static const struct strategy_row row = {

@@ -78,9 +78,8 @@ static fault take_in(struct agent *a, size_t from, double alpha, size_t *n)
 
 static fault take_in_all(struct agent *a, double alpha, size_t *n)
 {
-    const struct link_ops *ops = a->link->ops;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (ops->can_reach(a->link, i) && !ops->has_ended(a->link, i))
+        if (link_can_reach(a->link, i) && !link_has_ended(a->link, i))
             TRY(take_in(a, i, alpha, n));
     return OK;
 }

@@ -27,16 +27,16 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
     size_t degree = agent_degree(a), start = rng_below(&r, degree);
     for (size_t i = 0; i < degree; i++) {
         size_t peer = agent_neighbour(a, (start + i) % degree);
-        if (peer == gone || !a->link->ops->takes_part(a->link, peer, a->k))
+        if (peer == gone || !link_takes_part(a->link, peer, a->k))
             continue;
         char text[128];
         snprintf(text, sizeof text, "agent %zu averages with agent %zu instead of agent %zu, which is gone",
                  a->index, peer, gone);
         agent_misses(a, gone, "partner", text);
-        fault f = a->link->ops->average(a->link, peer, mixed_rows(&g->mixed));
-        if (!f || !is_about_peers(f))
-            return f;
-        fault_drop(f);
+        fault f = link_average(a->link, peer, mixed_rows(&g->mixed));
+        if (!f)
+            return OK;
+        TRY(forgive(f));
     }
     char text[96];
     snprintf(text, sizeof text, "agent %zu has nobody to average with instead of agent %zu", a->index, gone);
@@ -48,17 +48,15 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
 static fault swap(struct agent *a, const struct gossip *g, size_t peer, uint64_t turn)
 {
     uint64_t tag = a->k; /* swaps of one pair and round follow each other in order, so one tag does for all */
-    fault f = a->link->ops->send_rows(a->link, peer, tag, whole(mixed_rows(&g->mixed)));
+    fault f = link_send_rows(a->link, peer, tag, whole(mixed_rows(&g->mixed)));
     if (!f)
-        f = a->link->ops->recv_rows(a->link, peer, tag, &a->parcels[0], NULL);
+        f = link_recv_rows(a->link, peer, tag, &a->parcels[0], NULL);
     if (!f) {
         agent_meets(a, peer);
         a->shares[0] = 0.5;
         return agent_mix(a, mixed_rows(&g->mixed), 0.5, 1);
     }
-    if (!is_about_peers(f))
-        return f;
-    fault_drop(f);
+    TRY(forgive(f));
     return swap_with_another(a, g, peer, turn);
 }
 
@@ -70,7 +68,7 @@ static fault swap_on_my_edges(struct agent *a, const struct gossip *g)
     for (size_t turn = 0; turn < n; turn++) {
         size_t peer =
             pairs_of_agent(a->stage->shared, a->k, a->index, &n)[turn]; /* others draw while this one waits */
-        if (a->link->ops->takes_part(a->link, peer, a->k))
+        if (link_takes_part(a->link, peer, a->k))
             TRY(swap(a, g, peer, turn));
         else
             TRY(swap_with_another(a, g, peer, turn));

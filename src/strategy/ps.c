@@ -65,7 +65,7 @@ static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps
         TRY(exchange(a, c, (pushes ? LETTER_PUSHES : 0) | (pulls ? LETTER_PULLS : 0)));
     if (pushes)
         c->n_summed = 0;
-    return pulls ? OK : a->link->ops->update(a->link, 0, TO_END, a->lr, ++a->steps);
+    return pulls ? OK : link_update(a->link, 0, TO_END, a->lr, ++a->steps);
 }
 
 /* In sync mode the others may have gone on meanwhile. */
@@ -84,7 +84,7 @@ static fault come_back(struct agent *a, struct ps_client *c)
     if (!a->stage->asynchronous)
         a->k = c->round;
     snprintf(text, sizeof text, "agent %zu is back with the servers' parameters", a->index);
-    a->link->ops->note(a->link, "return", text);
+    link_note(a->link, "return", text);
     return OK;
 }
 
@@ -120,9 +120,8 @@ fault ps_run(struct agent *a)
     fault f = agent_helps(a) ? ps_serve(a) : work(a, c, &ps_of(a)->settings);
     if (!f || !is_about_peers(f) || !(agent_helps(a) || c->others_go_on))
         return f;
-    a->link->ops->note(a->link, "lost", fault_text(f));
-    fault_drop(f);
-    return OK;
+    link_note(a->link, "lost", fault_text(f));
+    return forgive(f);
 }
 
 fault ps_rejoin(struct agent *a)
@@ -271,13 +270,7 @@ static const struct field fields[] = {
      .offset = AT(staleness_aware),
      .fallback = "false",
      .help = "divide the step by the staleness of its gradient"},
-    {.name = "servers",
-     .kind = FIELD_INT,
-     .offset = AT(servers),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e4,
-     .help = "servers, each for its part of the parameters"},
+    SERVERS_FIELD(AT(servers)),
     {.name = "tree",
      .kind = FIELD_INT,
      .offset = AT(tree),
@@ -285,13 +278,7 @@ static const struct field fields[] = {
      .min = 0,
      .max = 1e6,
      .help = "sync: nodes between agents and servers sum the gradients of so many; 0: none"},
-    {.name = "replicate_every",
-     .kind = FIELD_INT,
-     .offset = AT(replicate_every),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "updates from one copy for a server's standby to the next; 0: no standbys"},
+    REPLICATE_EVERY_FIELD(AT(replicate_every)),
 };
 
 static const struct strategy_row row = {

@@ -23,6 +23,18 @@ struct ps { /* what parameter servers do: by the settings of `ps`, or of `downpo
     int64_t servers, tree, push_every, pull_every, replicate_every;
 };
 
+/* The rows of settings that `ps` and `downpour` have alike, at these offsets. */
+#define SERVERS_FIELD(at)                                                                                    \
+    {                                                                                                        \
+        .name = "servers", .kind = FIELD_INT, .offset = (at), .fallback = "1", .min = 1, .max = 1e4,         \
+        .help = "servers, each for its part of the parameters"                                               \
+    }
+#define REPLICATE_EVERY_FIELD(at)                                                                            \
+    {                                                                                                        \
+        .name = "replicate_every", .kind = FIELD_INT, .offset = (at), .fallback = "0", .min = 0, .max = 1e9, \
+        .help = "updates from one copy for a server's standby to the next; 0: no standbys"                   \
+    }
+
 /* Tags: never below a round, rows below letters, so that old rows can be forgotten by their number. */
 #define PS_DOWN    (1ull << 62)             /* + exchange: parameters                       */
 #define PS_UP      (PS_DOWN + (1ull << 60)) /* + exchange: gradients                        */

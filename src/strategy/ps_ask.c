@@ -57,7 +57,7 @@ static struct span span_of(const struct errand *e, row_set rows)
 
 static bool can_answer(const struct agent *a, size_t helper)
 {
-    return a->link->ops->can_reach(a->link, helper) && !a->link->ops->has_ended(a->link, helper);
+    return link_can_reach(a->link, helper) && !link_has_ended(a->link, helper);
 }
 
 /* The other of a pair, or the same where there is none. */
@@ -74,9 +74,9 @@ static fault ask(const struct errand *e, bool with_rows, bool was_sent)
     with_rows = with_rows && x.kind & LETTER_PUSHES;
     x.kind |= (with_rows ? LETTER_ROWS : 0) | (was_sent ? LETTER_SENT : 0);
     if (with_rows)
-        TRY(a->link->ops->send_rows(a->link, asked(e), PS_UP + x.number,
-                                    span_of(e, 1u << ps_row_of(ps_of(a), a->index))));
-    return a->link->ops->send(a->link, asked(e), PS_ASK, &x, sizeof x);
+        TRY(link_send_rows(a->link, asked(e), PS_UP + x.number,
+                           span_of(e, 1u << ps_row_of(ps_of(a), a->index))));
+    return link_send(a->link, asked(e), PS_ASK, &x, sizeof x);
 }
 
 /* The answer to this question; those to earlier ones are of no interest any more. */
@@ -84,7 +84,7 @@ static fault hear(const struct errand *e, struct letter *out)
 {
     struct link *l = e->agent->link;
     do
-        TRY(l->ops->recv(l, asked(e), PS_ANSWER, out, sizeof *out, NULL));
+        TRY(link_recv(l, asked(e), PS_ANSWER, out, sizeof *out, NULL));
     while (out->number != e->client->number);
     return OK;
 }
@@ -96,10 +96,10 @@ static fault take_parameters(const struct errand *e, const struct letter *answer
     struct parcel *p = &a->parcels[l->n_members]; /* the others are for those that ask me */
     if (!(answer->kind & LETTER_ROWS))
         return OK;
-    TRY(l->ops->recv_rows(l, asked(e), PS_DOWN + answer->number, p, NULL));
+    TRY(link_recv_rows(l, asked(e), PS_DOWN + answer->number, p, NULL));
     struct span span = span_of(e, ROWS_PARAMS);
-    fault f = l->ops->mix(l, ROW_PARAMS, span.first, span.end, &(struct term){1, ROW_PARAMS, p}, 1);
-    l->ops->drop(l, p);
+    fault f = link_mix(l, ROW_PARAMS, span.first, span.end, &(struct term){1, ROW_PARAMS, p}, 1);
+    link_drop(l, p);
     return f;
 }
 
@@ -110,7 +110,7 @@ static void note_turn(const struct errand *e, size_t from, const char *why)
     char text[192];
     snprintf(text, sizeof text, "agent %zu turns from member %zu to member %zu: %.100s", e->agent->index,
              from, asked(e), why);
-    e->agent->link->ops->note(e->agent->link, "turn", text);
+    link_note(e->agent->link, "turn", text);
 }
 
 /* Waits a little, but not for ever; that it crashed meanwhile does not make anybody wait longer. */
@@ -118,15 +118,15 @@ static fault wait_a_little(struct errand *e)
 {
     struct agent *a = e->agent;
     struct ps_shard *s = e->shard;
-    bool has_ended = a->link->ops->has_ended(a->link, asked(e));
-    double now = a->link->ops->now_s(a->link);
+    bool has_ended = link_has_ended(a->link, asked(e));
+    double now = link_now_s(a->link);
     if (!s->is_lost)
         s->lost_since = now;
     s->is_lost = true;
-    if (now - s->lost_since < 2 * patience_s(a) && !has_ended && a->link->ops->may_return(a->link, asked(e)))
-        return a->link->ops->sleep(a->link, patience_s(a) / 16);
+    if (now - s->lost_since < 2 * patience_s(a) && !has_ended && link_may_return(a->link, asked(e)))
+        return link_sleep(a->link, patience_s(a) / 16);
     e->gives_up = true;
-    e->client->others_go_on = a->link->ops->others_go_on(a->link, s->lost_since) || has_ended;
+    e->client->others_go_on = link_others_go_on(a->link, s->lost_since) || has_ended;
     return FAIL(FAULT_PEER, "%s %zu has lost server %zu%s: it cannot be reached, and nobody stands in for it",
                 agent_helps(a) ? "node" : "agent", a->index, asked(e),
                 ps_of(a)->has_standbys ? " and its standby" : "");
@@ -227,10 +227,7 @@ static fault exchange_once(struct agent *a, struct ps_client *c, struct letter l
         struct errand e = {.agent = a, .client = c, .shard = &c->shards[i]};
         e.shard->ask = letter;
         e.shard->ask.version = e.shard->version;
-        fault f = ask(&e, true, false);
-        if (f && !is_about_peers(f))
-            return f;
-        fault_drop(f); /* found out, and seen to, when its answer is waited for */
+        TRY(forgive(ask(&e, true, false))); /* what went wrong is seen to when its answer is waited for */
     }
     for (size_t i = 0; i < n_shards(a, c) && !*again; i++) {
         struct errand e = {.agent = a, .client = c, .shard = &c->shards[i]};
@@ -238,7 +235,7 @@ static fault exchange_once(struct agent *a, struct ps_client *c, struct letter l
         TRY(await_answer(&e, &x, again));
         remember(&e, &x, answer);
     }
-    a->link->ops->forget(a->link, PS_DOWN + c->number + 1); /* answers that came twice */
+    link_forget(a->link, PS_DOWN + c->number + 1); /* answers that came twice */
     return OK;
 }
 

@@ -4,24 +4,19 @@
 
 #include "strategy/ps.h"
 
-static inline const struct link_ops *ops_of(const struct ps_helper *h)
-{
-    return h->agent->link->ops;
-}
-
 static inline double now_s(const struct ps_helper *h)
 {
-    return ops_of(h)->now_s(h->agent->link);
+    return link_now_s(h->agent->link);
 }
 
 static inline bool can_reach(const struct ps_helper *h, size_t member)
 {
-    return ops_of(h)->can_reach(h->agent->link, member);
+    return link_can_reach(h->agent->link, member);
 }
 
 static inline bool has_ended(const struct ps_helper *h, size_t member)
 {
-    return ops_of(h)->has_ended(h->agent->link, member);
+    return link_has_ended(h->agent->link, member);
 }
 
 static inline struct parcel *parcel_of(const struct ps_helper *h, size_t child)
@@ -31,7 +26,7 @@ static inline struct parcel *parcel_of(const struct ps_helper *h, size_t child)
 
 static inline void drop(const struct ps_helper *h, struct parcel *p)
 {
-    ops_of(h)->drop(h->agent->link, p);
+    link_drop(h->agent->link, p);
 }
 
 static inline const struct ps *settings_of(const struct ps_helper *h)
@@ -45,17 +40,9 @@ static inline size_t n_members(const struct ps_helper *h)
 }
 
 /* A message that cannot be delivered is the receiver's misfortune: it will ask again. */
-static inline fault forgive(fault f)
-{
-    if (f && !is_about_peers(f))
-        return f;
-    fault_drop(f);
-    return OK;
-}
-
 static inline fault tell(const struct ps_helper *h, size_t to, uint64_t tag, struct letter x)
 {
-    return forgive(ops_of(h)->send(h->agent->link, to, tag, &x, sizeof x));
+    return forgive(link_send(h->agent->link, to, tag, &x, sizeof x));
 }
 
 static inline const char *name_of(const struct ps_helper *h)

@@ -17,7 +17,7 @@ static void note_child(const struct ps_helper *h, size_t child, const char *kind
     char text[128];
     snprintf(text, sizeof text, "%s %zu goes on without %s %zu, which %s", name_of(h), h->agent->index,
              child < ps_of(h->agent)->n_workers ? "agent" : "node", child, what);
-    ops_of(h)->note(h->agent->link, kind, text);
+    link_note(h->agent->link, kind, text);
 }
 
 bool ps_is_active(const struct ps_helper *h, size_t i)

@@ -15,7 +15,7 @@ static void note_self(const struct ps_helper *h, const char *kind, const char *w
 {
     char text[128];
     snprintf(text, sizeof text, "%s %zu %s", name_of(h), h->agent->index, what);
-    ops_of(h)->note(h->agent->link, kind, text);
+    link_note(h->agent->link, kind, text);
 }
 
 /* ---- the end ---- */
@@ -104,13 +104,13 @@ static fault take_replica(struct ps_helper *h, const struct letter *x)
     TRY(settle_who_leads(h));
     if (!(x->kind & LETTER_ROWS))
         return OK;
-    fault f = l->ops->recv_rows(l, h->other, PS_REPLICA + x->number, p, NULL);
+    fault f = link_recv_rows(l, h->other, PS_REPLICA + x->number, p, NULL);
     if (f || h->leads) {
         drop(h, p);
         return forgive(f);
     }
     for (size_t i = 0; !f && i < 3; i++)
-        f = l->ops->mix(l, rows[i], h->first, h->end, &(struct term){1, rows[i], p}, 1);
+        f = link_mix(l, rows[i], h->first, h->end, &(struct term){1, rows[i], p}, 1);
     drop(h, p);
     h->version = h->agent->steps = x->version;
     h->agent->k = x->round;
@@ -144,7 +144,7 @@ static fault fetch_gradient(struct ps_helper *h, size_t from, const struct lette
     *is_here = false;
     if (!(x->kind & LETTER_ROWS))
         return OK;
-    fault f = l->ops->recv_rows(l, from, PS_UP + x->number, parcel_of(h, n_members(h)), NULL);
+    fault f = link_recv_rows(l, from, PS_UP + x->number, parcel_of(h, n_members(h)), NULL);
     *is_here = !f;
     return forgive(f);
 }
@@ -274,7 +274,7 @@ fault ps_serve(struct agent *a)
     while (!h->is_over) {
         struct letter x;
         size_t from;
-        fault f = a->link->ops->recv(a->link, ps_next_to_hear(h), PS_ASK, &x, sizeof x, &from);
+        fault f = link_recv(a->link, ps_next_to_hear(h), PS_ASK, &x, sizeof x, &from);
         TRY(f ? hear_nothing(h, f) : hear(h, from, &x));
         if (!h->is_over)
             TRY(go_on(h));

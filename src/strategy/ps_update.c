@@ -23,8 +23,7 @@ fault ps_answer(struct ps_helper *h, size_t to)
     c->waiting = false;
     c->since = now_s(h);
     if (wants)
-        TRY(forgive(
-            l->ops->send_rows(l, to, PS_DOWN + x.number, (struct span){ROWS_PARAMS, h->first, h->end})));
+        TRY(forgive(link_send_rows(l, to, PS_DOWN + x.number, (struct span){ROWS_PARAMS, h->first, h->end})));
     return tell(h, to, PS_ANSWER, x);
 }
 
@@ -58,8 +57,8 @@ fault ps_write_to_other(struct ps_helper *h, bool with_rows)
     if (h->other == l->self || has_ended(h, h->other))
         return OK;
     if (with_rows)
-        TRY(forgive(l->ops->send_rows(l, h->other, PS_REPLICA + x.number,
-                                      (struct span){ROWS_PARAMS | ROWS_SLOTS, h->first, h->end})));
+        TRY(forgive(link_send_rows(l, h->other, PS_REPLICA + x.number,
+                                   (struct span){ROWS_PARAMS | ROWS_SLOTS, h->first, h->end})));
     return tell(h, h->other, PS_ASK, x);
 }
 
@@ -73,8 +72,8 @@ static fault send_replica(struct ps_helper *h)
 static fault step(struct ps_helper *h, size_t n_terms, double divide_by)
 {
     struct agent *a = h->agent;
-    TRY(a->link->ops->mix(a->link, ROW_GRADS, h->first, h->end, h->terms, n_terms));
-    TRY(a->link->ops->update(a->link, h->first, h->end, agent_rate(a) / divide_by, ++h->version));
+    TRY(link_mix(a->link, ROW_GRADS, h->first, h->end, h->terms, n_terms));
+    TRY(link_update(a->link, h->first, h->end, agent_rate(a) / divide_by, ++h->version));
     a->steps = h->version;
     h->listens_to_all = false;
     return OK;
@@ -125,7 +124,7 @@ static fault update_together(struct ps_helper *h)
     uint64_t round, n_workers;
     size_t n = gather(h, &round, &n_workers);
     if (h->is_node) {
-        TRY(a->link->ops->mix(a->link, ROW_KEEP0, 0, TO_END, h->terms, n));
+        TRY(link_mix(a->link, ROW_KEEP0, 0, TO_END, h->terms, n));
         ps_let_go(h);
         return ps_ask_above(h, LETTER_PUSHES | LETTER_PULLS, round, n_workers);
     }

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/page.h"
 #include "base/text.h"
-#include "topology/page.h"
 #include "topology/spectrum.h"
 
 /* "0.2222 on edges", or "-0.05 to 0.31 on edges (4 below zero)". */
@@ -33,7 +33,7 @@ static void print_gamma(FILE *out, const struct survey *s, enum weights_kind kin
     else if (gamma == 0)
         fputs(" 0.000000     at once", out);
     else
-        fprintf(out, "%9.6f %11.2f", gamma, rounds_to_halve(gamma));
+        fprintf(out, "%9.6f %11.2f", gamma, survey_rounds_to_halve(gamma));
     if (kind == WEIGHTS_FASTEST && s->kind == kind)
         fprintf(out, "   none is below %.6f", s->weights.certificate);
     fputc('\n', out);
@@ -67,7 +67,7 @@ fault survey_text(const struct topology *t, const struct survey *s, char **text)
     }
     print_range(page.out, "oneself", s->weights.self, t->n);
     fputc('\n', page.out);
-    return page_close(&page, text);
+    return page_close(&page, OK, text);
 }
 
 static json_t *number(double x)

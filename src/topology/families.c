@@ -7,7 +7,7 @@
 
 #include "topology/families.h"
 
-fault make_path(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_path(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -24,7 +24,7 @@ static fault add_stride(struct sketch *s, size_t stride)
     return OK;
 }
 
-fault make_cycle(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_cycle(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -35,7 +35,7 @@ fault make_cycle(const struct sizes *z, struct rng *random, struct sketch *s)
  * scale between 1 and n: near n^(j / (K + 1)), all different, and none of half the cycle, which would give
  * two vertices one chord between them. So there are n (1 + K) edges, and information travels far and near
  * alike: for 50 vertices and one stride gamma is 0.83, where strides on an even scale give 0.93. */
-fault make_chords(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_chords(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -52,7 +52,7 @@ fault make_chords(const struct sizes *z, struct rng *random, struct sketch *s)
     return OK;
 }
 
-fault make_complete(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_complete(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -65,7 +65,7 @@ fault make_complete(const struct sizes *z, struct rng *random, struct sketch *s)
     return OK;
 }
 
-fault make_star(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_star(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -74,7 +74,7 @@ fault make_star(const struct sizes *z, struct rng *random, struct sketch *s)
     return OK;
 }
 
-fault make_tree(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_tree(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -91,7 +91,7 @@ static fault check_area(const struct sizes *z)
     return OK;
 }
 
-fault make_grid(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_grid(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     TRY(check_area(z));
@@ -106,7 +106,7 @@ fault make_grid(const struct sizes *z, struct rng *random, struct sketch *s)
     return OK;
 }
 
-fault make_torus(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_torus(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     TRY(check_area(z));
@@ -119,7 +119,7 @@ fault make_torus(const struct sizes *z, struct rng *random, struct sketch *s)
     return OK;
 }
 
-fault make_hypercube(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_hypercube(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)1 << z->k;
@@ -130,7 +130,7 @@ fault make_hypercube(const struct sizes *z, struct rng *random, struct sketch *s
     return OK;
 }
 
-fault make_exponential(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_exponential(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     s->n = (size_t)z->n;
@@ -142,7 +142,7 @@ fault make_exponential(const struct sizes *z, struct rng *random, struct sketch 
 /* Margulis, Gabber and Galil: the vertices are pairs of residues modulo k, and (x, y) meets (x + 2y, y), (x +
  * 2y + 1, y), (x, y + 2x), (x, y + 2x + 1). At most eight neighbours each, and a spectral gap that does not
  * fade with k. */
-fault make_expander(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_expander(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     size_t k = (size_t)lround(sqrt((double)z->n));

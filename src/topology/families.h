@@ -18,9 +18,9 @@ struct sizes {
  * used by the makers in random.c only. */
 typedef fault maker(const struct sizes *z, struct rng *random, struct sketch *s);
 
-maker make_path, make_cycle, make_chords, make_complete, make_star, make_tree, make_grid, make_torus,
-    make_hypercube, make_exponential, make_expander; /* families.c */
-maker make_random, make_regular, make_small_world;   /* random.c   */
-maker make_from_file;                                /* file.c: faults begin with the file and its line */
+maker family_path, family_cycle, family_chords, family_complete, family_star, family_tree, family_grid,
+    family_torus, family_hypercube, family_exponential, family_expander; /* families.c */
+maker family_random, family_regular, family_small_world;                 /* random.c   */
+maker family_from_file; /* file.c: faults begin with the file and its line */
 
 #endif

@@ -50,7 +50,7 @@ static bool is_complete(const struct topology *t)
     return t->n_edges == t->n * (t->n - 1) / 2;
 }
 
-bool fastest_is_allowed(const struct topology *t)
+bool weights_fastest_is_allowed(const struct topology *t)
 {
     return t->n <= FASTEST_MOST && (t->n_edges <= FASTEST_MOST_EDGES || is_complete(t));
 }
@@ -60,7 +60,7 @@ static bool factor(const struct solver *v, const struct point *p, double sign, d
                    double *log_det)
 {
     lapack_int n = (lapack_int)v->n;
-    disagreement_matrix(v->graph, p->w, matrix);
+    spectrum_disagreement(v->graph, p->w, matrix);
     for (size_t i = 0; i < v->n * v->n; i++)
         matrix[i] *= sign;
     for (size_t i = 0; i < v->n; i++)
@@ -243,7 +243,7 @@ static fault certify(struct solver *v, double *bound)
     take_means_off(y, n, values);
     for (size_t i = 0; i < n; i++)
         trace += y[i * n + i];
-    TRY(eigenvalues(y, n, values));
+    TRY(spectrum_eigenvalues(y, n, values));
     for (size_t i = 0; i < n; i++)
         size += fabs(values[i]);
     *bound = size > 0 ? trace / size : 0;
@@ -292,7 +292,7 @@ static void solver_release(struct solver *v)
 static fault take_better(struct solver *v, double gamma, double *edge, double *certificate)
 {
     double found;
-    TRY(gamma_of_edges(v->graph, v->at.w, &found));
+    TRY(spectrum_gamma_of_edges(v->graph, v->at.w, &found));
     TRY(certify(v, certificate));
     if (found < gamma) {
         memcpy(edge, v->at.w, v->m * sizeof *edge);
@@ -320,17 +320,17 @@ static fault improve(const struct topology *t, double gamma, double *edge, doubl
     return f;
 }
 
-fault fastest(const struct topology *t, struct weights *w)
+fault weights_fastest(const struct topology *t, struct weights *w)
 {
     struct weights start;
     double gamma;
-    if (!fastest_is_allowed(t))
+    if (!weights_fastest_is_allowed(t))
         return FAIL(FAULT_USAGE,
                     "%s has %zu vertices and %zu edges, and fastest weights are sought for up to %d and %d; "
                     "take metropolis",
                     t->spec, t->n, t->n_edges, FASTEST_MOST, FASTEST_MOST_EDGES);
     TRY(weights_make(t, WEIGHTS_BEST_CONSTANT, &start));
-    fault f = gamma_of_edges(t, start.edge, &gamma);
+    fault f = spectrum_gamma_of_edges(t, start.edge, &gamma);
     memcpy(w->edge, start.edge, t->n_edges * sizeof *w->edge);
     weights_release(&start);
     if (!f && !is_complete(t)) {

@@ -187,7 +187,7 @@ static fault check_whole(const struct edge_file *r, const struct sketch *s)
     return f;
 }
 
-fault make_from_file(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_from_file(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     (void)random;
     struct edge_file r = {.path = z->path, .file = fopen(z->path, "rb")};

@@ -77,7 +77,7 @@ static fault find_all(void *library, struct lapack *out)
 /* Where there is no room to compute it goes again, so that whoever asks next is told the same. */
 static fault load(void **out)
 {
-    TRY(need_address_space(TO_LOAD + FOR_THREAD * (size_t)cores_available()));
+    TRY(need_address_space(TO_LOAD + FOR_THREAD * (size_t)pool_cores()));
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return FAIL(FAULT_FILE,

@@ -7,7 +7,7 @@
 
 /* Erdos and Renyi: each pair is joined with chance p. Instead of asking every pair, leap to the next that is:
  * the gaps are geometric (Batagelj and Brandes 2005), so the work grows with the edges alone. */
-fault make_random(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_random(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     s->n = (size_t)z->n;
     double n_pairs = (double)z->n * (double)(z->n - 1) / 2, per_leap = log1p(-z->p);
@@ -97,7 +97,7 @@ enum { EXCHANGES_PER_EDGE = 10 };
 /* Starts from the ring and exchanges ends until nothing of it is left: in the long run the exchanges make all
  * graphs of these degrees equally likely. Two neighbours each are drawn directly, as that is hardly ever
  * connected by chance. */
-fault make_regular(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_regular(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     struct edge_set set;
     TRY(check_degree(z->n, z->k));
@@ -126,7 +126,7 @@ static void rewire(struct sketch *s, struct edge_set *set, size_t near, size_t i
 }
 
 /* Watts and Strogatz: the ring of k nearest neighbours, each edge's far end moved with chance p. */
-fault make_small_world(const struct sizes *z, struct rng *random, struct sketch *s)
+fault family_small_world(const struct sizes *z, struct rng *random, struct sketch *s)
 {
     struct edge_set set;
     s->n = (size_t)z->n;

@@ -17,14 +17,10 @@ fault sketch_add(struct sketch *s, size_t a, size_t b)
         return OK;
     if (s->n_edges == MOST_EDGES)
         return FAIL(FAULT_USAGE, "has more than %d edges, the most allowed", MOST_EDGES);
-    if (s->n_edges == s->room) {
-        size_t room = s->room ? 2 * s->room : 64;
-        struct edge *more = realloc(s->edges, room * sizeof *more);
-        if (!more)
-            return OUT_OF_MEMORY;
-        s->edges = more;
-        s->room = room;
-    }
+    struct edge *edges = array_with_room(s->edges, &s->room, s->n_edges + 1, sizeof *edges);
+    if (!edges)
+        return OUT_OF_MEMORY;
+    s->edges = edges;
     s->edges[s->n_edges++] = edge_between(a, b);
     return OK;
 }

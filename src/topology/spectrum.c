@@ -12,7 +12,7 @@
 #include "topology/lapack.h"
 #include "topology/threads.h"
 
-fault eigenvalues(double *matrix, size_t n, double *values)
+fault spectrum_eigenvalues(double *matrix, size_t n, double *values)
 {
     struct lapack lapack;
     TRY(lapack_open(&lapack));
@@ -40,7 +40,7 @@ static void add_laplacian(const struct topology *t, const double *edge, double s
     }
 }
 
-void disagreement_matrix(const struct topology *t, const double *edge, double *matrix)
+void spectrum_disagreement(const struct topology *t, const double *edge, double *matrix)
 {
     for (size_t i = 0; i < t->n; i++)
         for (size_t j = 0; j < t->n; j++)
@@ -56,27 +56,27 @@ static fault check_size(const struct topology *t)
     return OK;
 }
 
-fault laplacian_spectrum(const struct topology *t, double *values)
+fault spectrum_of_laplacian(const struct topology *t, double *values)
 {
     TRY(check_size(t));
     double *matrix = calloc(t->n * t->n, sizeof *matrix);
     if (!matrix)
         return OUT_OF_MEMORY;
     add_laplacian(t, NULL, 1, matrix);
-    fault f = eigenvalues(matrix, t->n, values);
+    fault f = spectrum_eigenvalues(matrix, t->n, values);
     free(matrix);
     values[0] = 0;
     return f;
 }
 
-fault gamma_of_edges(const struct topology *t, const double *edge, double *out)
+fault spectrum_gamma_of_edges(const struct topology *t, const double *edge, double *out)
 {
     TRY(check_size(t));
     double *matrix = malloc(t->n * t->n * sizeof *matrix), *values = malloc(t->n * sizeof *values);
     fault f = matrix && values ? OK : OUT_OF_MEMORY;
     if (!f) {
-        disagreement_matrix(t, edge, matrix);
-        f = eigenvalues(matrix, t->n, values);
+        spectrum_disagreement(t, edge, matrix);
+        f = spectrum_eigenvalues(matrix, t->n, values);
     }
     if (!f) {
         double gamma = fmax(fabs(values[0]), fabs(values[t->n - 1]));
@@ -89,5 +89,5 @@ fault gamma_of_edges(const struct topology *t, const double *edge, double *out)
 
 fault weights_gamma(const struct topology *t, const struct weights *w, double *out)
 {
-    return gamma_of_edges(t, w->edge, out);
+    return spectrum_gamma_of_edges(t, w->edge, out);
 }

@@ -7,7 +7,7 @@
 
 static const double most_steps = 1e9; /* of the search for the diameter */
 
-double rounds_to_halve(double gamma)
+double survey_rounds_to_halve(double gamma)
 {
     return gamma > 0 ? log(2) / -log(gamma) : 0;
 }
@@ -84,7 +84,7 @@ static fault survey_kind(const struct topology *t, enum weights_kind kind, const
 static bool is_within_reach(const struct topology *t, enum weights_kind kind)
 {
     if (kind == WEIGHTS_FASTEST)
-        return fastest_is_allowed(t);
+        return weights_fastest_is_allowed(t);
     return kind != WEIGHTS_BEST_CONSTANT || t->n <= SPECTRUM_MOST;
 }
 
@@ -107,7 +107,7 @@ fault survey_make(const struct topology *t, enum weights_kind kind, struct surve
     fault f = OK;
     if (t->n <= SPECTRUM_MOST) {
         l = malloc(t->n * sizeof *l);
-        f = l ? laplacian_spectrum(t, l) : OUT_OF_MEMORY;
+        f = l ? spectrum_of_laplacian(t, l) : OUT_OF_MEMORY;
     }
     if (!f)
         f = survey_with(t, l, &s);

@@ -9,9 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/page.h"
 #include "base/text.h"
+#include "base/xml.h"
 #include "topology/layout.h"
-#include "topology/page.h"
 #include "topology/spectrum.h"
 
 enum { DRAWN_MOST = 5000, DRAWN_MOST_EDGES = 20000 };
@@ -193,31 +194,13 @@ static void draw_vertices(const struct drawing *d)
 
 /* ---- words ---- */
 
-static void print_escaped(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        default:
-            fputc(*text, out);
-        }
-}
-
 static void write_head(const struct drawing *d)
 {
     const struct topology_facts *facts = &d->s->facts;
     double gamma = facts->gamma[d->s->kind];
     fprintf(d->out, "<text x=\"%.0f\" y=\"42\" font-size=\"24\" font-weight=\"600\" fill=\"" INK "\">",
             margin);
-    print_escaped(d->out, text_shown(d->t->spec).text);
+    xml_text(d->out, text_shown(d->t->spec).text);
     fprintf(d->out,
             "</text>\n<g font-size=\"13\" fill=\"" QUIET "\"><text x=\"%.0f\" y=\"66\">%zu %s, %zu %s",
             margin, d->t->n, d->t->n == 1 ? "vertex" : "vertices", d->t->n_edges,
@@ -230,7 +213,7 @@ static void write_head(const struct drawing *d)
     if (gamma > 0)
         fprintf(d->out,
                 ": a round of mixing leaves at most %.4f of a disagreement, half is gone after %.3g rounds",
-                gamma, rounds_to_halve(gamma));
+                gamma, survey_rounds_to_halve(gamma));
     else if (!isnan(gamma))
         fputs(": one round of mixing ends any disagreement", d->out);
     fputs("</text></g>\n", d->out);
@@ -283,7 +266,7 @@ static void draw(const struct drawing *d)
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
         "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\">\n<title>",
         sheet, d->height, sheet, d->height);
-    print_escaped(d->out, text_shown(d->t->spec).text);
+    xml_text(d->out, text_shown(d->t->spec).text);
     fprintf(d->out, "</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"" PAPER "\"/>\n");
     write_head(d);
     draw_edges(d, false);
@@ -315,7 +298,7 @@ fault survey_svg(const struct topology *t, const struct survey *s, char **svg)
     if (!f) {
         d.out = page.out;
         draw(&d);
-        f = page_close(&page, svg);
+        f = page_close(&page, OK, svg);
     }
     free(d.spots);
     return f;

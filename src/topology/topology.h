@@ -108,7 +108,7 @@ struct survey {
 
 /* Rounds of mixing in which a disagreement is halved, at worst: ln 2 / -ln gamma; 0 when one round ends it.
  */
-double rounds_to_halve(double gamma);
+double survey_rounds_to_halve(double gamma);
 
 fault survey_make(const struct topology *t, enum weights_kind kind, struct survey *out);
 void survey_release(struct survey *s);

@@ -56,7 +56,7 @@ static fault best_constant(const struct topology *t, struct weights *w)
     double *l = malloc(t->n * sizeof *l);
     if (!l)
         return OUT_OF_MEMORY;
-    fault f = laplacian_spectrum(t, l);
+    fault f = spectrum_of_laplacian(t, l);
     if (!f)
         set_constant(t, 2 / (l[1] + l[t->n - 1]), w->edge);
     free(l);
@@ -79,7 +79,7 @@ fault weights_make(const struct topology *t, enum weights_kind kind, struct weig
         [WEIGHTS_UNIFORM] = uniform,
         [WEIGHTS_METROPOLIS] = metropolis,
         [WEIGHTS_BEST_CONSTANT] = best_constant,
-        [WEIGHTS_FASTEST] = fastest,
+        [WEIGHTS_FASTEST] = weights_fastest,
     };
     struct weights w = {.edge = calloc(t->n_edges + 1, sizeof *w.edge), .self = calloc(t->n, sizeof *w.self)};
     fault f = w.edge && w.self ? make[kind](t, &w) : OUT_OF_MEMORY;
@@ -101,5 +101,5 @@ void weights_release(struct weights *w)
 
 enum weights_kind weights_usual(const struct topology *t)
 {
-    return fastest_is_allowed(t) ? WEIGHTS_FASTEST : WEIGHTS_METROPOLIS;
+    return weights_fastest_is_allowed(t) ? WEIGHTS_FASTEST : WEIGHTS_METROPOLIS;
 }

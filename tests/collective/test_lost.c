@@ -42,7 +42,7 @@ static void note_failure(struct agent *a, struct books *b, fault f)
     assert_int_equal(fault_kind_of(f), FAULT_PEER);
     if (!strstr(fault_text(f), name))
         fail_msg("'%s' does not name agent %zu", fault_text(f), b->victim);
-    b->in_time += a->link->ops->now_s(a->link) <= b->died_s + patience_s;
+    b->in_time += link_now_s(a->link) <= b->died_s + patience_s;
 }
 
 static fault one_round(struct agent *a, const struct books *b)
@@ -50,7 +50,7 @@ static fault one_round(struct agent *a, const struct books *b)
     struct group *g = agent_group(a);
     if (group_is_incomplete(g))
         return FAIL(FAULT_PEER, "somebody can be reached again");
-    TRY(a->link->ops->sleep(a->link, 0.001));
+    TRY(link_sleep(a->link, 0.001));
     return group_mean(g, b->algorithm, ROW_PARAMS, 0, TO_END);
 }
 
@@ -187,7 +187,7 @@ static void a_death_in_the_middle_is_named_by_all_the_living_in_time(void **stat
         for (size_t m = 2; m <= MOST; m++)
             for (size_t step = 0; step < 6; step++) {
                 struct cast g;
-                struct books b = {.algorithm = collectives[algorithm]};
+                struct books b = {.algorithm = collective_rows[algorithm]};
                 double takes = cost_seconds(collective_cost(b.algorithm, m, 34), 0.001, 32 / 0.5e6);
                 b.victim = (step * 3 + m) % m;
                 b.died_s = 0.001 + takes * (0.05 + 0.17 * (double)step);
@@ -213,7 +213,7 @@ static size_t play_five(int algorithm, const char *network, const char *events, 
 {
     struct cast g;
     size_t with_n = 0;
-    *b = (struct books){.algorithm = collectives[algorithm]};
+    *b = (struct books){.algorithm = collective_rows[algorithm]};
     char *text =
         text_of(TINY("single") "agents: 5\nnetwork: {%s, patience_s: 0.5}\nevents:\n%s", network, events);
     form(&g, b, text, 20, 1);
@@ -332,7 +332,7 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
     size_t all_down = 0, failures = 0, apart = 0, together = 0;
     for (unsigned seed = 0; seed < WORLDS; seed++) {
         struct rng r = rng_stream(seed, 0, RNG_TEST, 11);
-        struct books b = {.algorithm = collectives[rng_below(&r, N_COLLECTIVES)]};
+        struct books b = {.algorithm = collective_rows[rng_below(&r, N_COLLECTIVES)]};
         struct cast g;
         char *text = *state = random_world(&r);
         form(&g, &b, text, 1 + (int)rng_below(&r, 12), seed);

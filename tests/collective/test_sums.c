@@ -1,4 +1,4 @@
-/* Sums, means, broadcasts, gathers, barriers and exchanges: the right numbers, and the same bits everywhere,
+/* Sums, means, barriers and exchanges: the right numbers, and the same bits everywhere,
  * for 1 to 17 members and spans from nothing to a million floats. */
 #include <float.h>
 #include <math.h>
@@ -86,10 +86,10 @@ static fault sum_in_every_way(struct agent *a)
     struct rng r = rng_stream(7, (uint32_t)a->index, RNG_TEST, t->m);
     for (size_t i = 0; i < n_cases(t); i++) {
         size_t end = t->first + t->lengths[i % t->n_lengths];
-        TRY(a->link->ops->sleep(a->link, rng_uniform(&r)));
-        TRY(group_sum(agent_group(a), collectives[i / t->n_lengths], ROW_PARAMS, t->first, end));
+        TRY(link_sleep(a->link, rng_uniform(&r)));
+        TRY(group_sum(agent_group(a), collective_rows[i / t->n_lengths], ROW_PARAMS, t->first, end));
         t->arrived++;
-        TRY(a->link->ops->sleep(a->link, 10 * (double)(i + 1) - a->link->ops->now_s(a->link)));
+        TRY(link_sleep(a->link, 10 * (double)(i + 1) - link_now_s(a->link)));
     }
     return OK;
 }
@@ -155,8 +155,8 @@ static void a_million_floats_are_summed_alike_everywhere(void **state)
 
 static fault mean_gradients(struct agent *a)
 {
-    TRY(group_mean(agent_group(a), collectives[RING], ROW_GRADS, 0, TO_END));
-    return group_mean(agent_group(a), collectives[TREE], ROW_GRADS, 3, 5);
+    TRY(group_mean(agent_group(a), collective_rows[RING], ROW_GRADS, 0, TO_END));
+    return group_mean(agent_group(a), collective_rows[TREE], ROW_GRADS, 3, 5);
 }
 
 static void a_mean_is_the_sum_divided_by_the_members(void **state)
@@ -189,8 +189,8 @@ static void a_mean_is_the_sum_divided_by_the_members(void **state)
 /* The middle and the root divide theirs while the pieces they have sent are under way. */
 static fault mean_in_pieces(struct agent *a)
 {
-    TRY(group_mean(agent_group(a), collectives[STAR], ROW_PARAMS, 0, TO_END));
-    return group_mean(agent_group(a), collectives[TREE], ROW_PARAMS, 0, TO_END);
+    TRY(group_mean(agent_group(a), collective_rows[STAR], ROW_PARAMS, 0, TO_END));
+    return group_mean(agent_group(a), collective_rows[TREE], ROW_PARAMS, 0, TO_END);
 }
 
 static void pieces_under_way_are_those_that_were_sent(void **state)
@@ -218,84 +218,6 @@ static void pieces_under_way_are_those_that_were_sent(void **state)
     }
 }
 
-/* ---- broadcast, gather ---- */
-
-static fault broadcast_in_turn(struct agent *a)
-{
-    struct group *g = agent_group(a);
-    for (size_t root = 0; root < g->n; root++) /* float `root` and the one after it become the root's own */
-        TRY(group_broadcast(g, root, (struct span){ROWS_PARAMS | ROWS_GRADS, 2 * root, 2 * root + 2}));
-    return OK;
-}
-
-static void a_broadcast_gives_everyone_the_rows_of_any_root(void **state)
-{
-    (void)state;
-    for (size_t m = 1; m <= MOST; m++) {
-        struct cast g;
-        float row[64];
-        form(&g, SMALL, m, broadcast_in_turn);
-        struct engine *e = g.run->engine;
-        for (size_t i = 0; i < m; i++) {
-            for (size_t j = 0; j < g.size; j++)
-                row[j] = (float)(100 * i + j);
-            must(e->ops->write(e, ROW_PARAMS, i, row));
-            must(e->ops->write(e, ROW_GRADS, i, row));
-        }
-        cast_play(&g);
-        for (size_t i = 0; i < m; i++)
-            for (int r = ROW_PARAMS; r <= ROW_GRADS; r++) {
-                must(e->ops->read(e, (enum row)r, i, row));
-                for (size_t j = 0; j < g.size; j++)
-                    assert_true(row[j] == (float)(100 * (j < 2 * m ? j / 2 : i) + j));
-            }
-        assert_int_equal(cast_counts(&g).messages, m * (m - 1));
-        must_have_let_go(&g);
-        cast_close(&g);
-    }
-}
-
-static fault gather_at_each(struct agent *a)
-{
-    struct group *g = agent_group(a);
-    for (size_t root = 0; root < g->n; root++) {
-        TRY(group_gather(g, root, whole(ROWS_PARAMS)));
-        for (size_t i = 0; i < g->n; i++) {
-            assert_true((g->parcels[i].rows != NULL) == (g->rank == root && i != root));
-            struct term theirs = {1, ROW_PARAMS, &g->parcels[i]};
-            if (g->parcels[i].rows) /* float i of the root's gradient becomes that of member i's parameters */
-                TRY(a->link->ops->mix(a->link, ROW_GRADS, i, i + 1, &theirs, 1));
-        }
-        TRY(group_end(g, OK));
-    }
-    return OK;
-}
-
-static void the_root_of_a_gathering_gets_the_rows_of_all(void **state)
-{
-    (void)state;
-    for (size_t m = 1; m <= MOST; m++) {
-        struct cast g;
-        float row[64];
-        form(&g, SMALL, m, gather_at_each);
-        struct engine *e = g.run->engine;
-        for (size_t i = 0; i < m; i++) {
-            for (size_t j = 0; j < g.size; j++)
-                row[j] = (float)(100 * i + j + 1);
-            cast_write(&g, i, row);
-        }
-        cast_play(&g);
-        for (size_t root = 0; root < m; root++) {
-            must(e->ops->read(e, ROW_GRADS, root, row));
-            for (size_t i = 0; i < m; i++)
-                assert_true(row[i] == (i == root ? 0 : (float)(100 * i + i + 1)));
-        }
-        assert_int_equal(cast_counts(&g).messages, m * (m - 1));
-        must_have_let_go(&g);
-        cast_close(&g);
-    }
-}
-
 /* ---- barrier, exchange ---- */
 
 static fault come_late_and_wait(struct agent *a)
@@ -304,9 +226,9 @@ static fault come_late_and_wait(struct agent *a)
     for (size_t last = 0; last < g->n; last++) {
         double opens = 10 * (double)(last + 1);
         double comes = opens - (g->rank == last ? 0 : 1 + (double)((g->rank * 5 + last) % 7));
-        TRY(a->link->ops->sleep(a->link, comes - a->link->ops->now_s(a->link)));
+        TRY(link_sleep(a->link, comes - link_now_s(a->link)));
         TRY(group_barrier(g));
-        double now = a->link->ops->now_s(a->link);
+        double now = link_now_s(a->link);
         assert_true(now >= opens && now < opens + 0.01);
     }
     return OK;
@@ -365,8 +287,6 @@ int main(void)
         cmocka_unit_test(a_million_floats_are_summed_alike_everywhere),
         cmocka_unit_test(a_mean_is_the_sum_divided_by_the_members),
         cmocka_unit_test(pieces_under_way_are_those_that_were_sent),
-        cmocka_unit_test(a_broadcast_gives_everyone_the_rows_of_any_root),
-        cmocka_unit_test(the_root_of_a_gathering_gets_the_rows_of_all),
         cmocka_unit_test(nobody_leaves_a_barrier_before_everybody_has_come),
         cmocka_unit_test(an_exchange_tells_everyone_what_everyone_says),
     };

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "support/reading.h"
@@ -262,52 +261,18 @@ static void names_are_fit_for_folders(void **state)
     }
 }
 
-static void a_file_is_read_with_its_path_in_complaints(void **state)
+static void a_text_that_is_too_long_for_an_experiment_is_refused(void **state)
 {
     (void)state;
-    char path[] = "/tmp/veche-experiment-XXXXXX", sentence[200];
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, LEAST, strlen(LEAST)), strlen(LEAST));
+    size_t n_bytes = (1 << 20) + 1;
+    char *spaces = malloc(n_bytes);
     struct experiment *e = NULL;
-    assert_null(experiment_read(path, NULL, 0, &toy_registry, &e));
-    assert_string_equal(e->source, path);
-    assert_string_equal(e->name, path + strlen("/tmp/"));
-    experiment_free(e);
-    e = NULL;
-
-    assert_int_equal(write(file, "x: 1\n", 5), 5);
-    fault f = experiment_read(path, NULL, 0, &toy_registry, &e);
-    snprintf(sentence, sizeof sentence, "%s:5:1: x: unknown key 'x'; known are:", path);
-    assert_non_null(f);
-    assert_memory_equal(fault_text(f), sentence, strlen(sentence));
-    fault_drop(f);
-
-    char *spaces = malloc(1 << 20);
-    memset(spaces, ' ', 1 << 20);
-    assert_int_equal(write(file, spaces, 1 << 20), 1 << 20);
+    assert_non_null(spaces);
+    memset(spaces, ' ', n_bytes);
+    fault f = experiment_parse(spaces, n_bytes, "folder/e.yaml", NULL, 0, &toy_registry, &e);
     free(spaces);
-    f = experiment_read(path, NULL, 0, &toy_registry, &e);
-    snprintf(sentence, sizeof sentence, "%s: longer than 1 MiB, which no experiment needs", path);
     assert_non_null(f);
-    assert_string_equal(fault_text(f), sentence);
-    fault_drop(f);
-    close(file);
-    unlink(path);
-    assert_null(e);
-}
-
-static void a_file_that_cannot_be_read_is_named(void **state)
-{
-    (void)state;
-    struct experiment *e = NULL;
-    fault f = experiment_read("/nowhere/at/all.yaml", NULL, 0, &toy_registry, &e);
-    assert_int_equal(fault_kind_of(f), FAULT_FILE);
-    assert_string_equal(fault_text(f), "/nowhere/at/all.yaml: cannot be read: No such file or directory");
-    fault_drop(f);
-    f = experiment_read("/tmp", NULL, 0, &toy_registry, &e);
-    assert_int_equal(fault_kind_of(f), FAULT_FILE);
-    assert_string_equal(fault_text(f), "/tmp: cannot be read: Is a directory");
+    assert_string_equal(fault_text(f), "folder/e.yaml: longer than 1 MiB, which no experiment needs");
     fault_drop(f);
     assert_null(e);
 }
@@ -342,8 +307,7 @@ int main(void)
         cmocka_unit_test(a_schedule_without_a_kind_is_constant),
         cmocka_unit_test(a_network_may_be_a_list_of_layers),
         cmocka_unit_test(names_are_fit_for_folders),
-        cmocka_unit_test(a_file_is_read_with_its_path_in_complaints),
-        cmocka_unit_test(a_file_that_cannot_be_read_is_named),
+        cmocka_unit_test(a_text_that_is_too_long_for_an_experiment_is_refused),
         cmocka_unit_test(every_section_and_category_is_listed_with_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* Networks as they are written in experiment files, from the text to the graph. */
+#include "api/handle.h"
 #include "api/registry.h"
 #include "experiment/experiment.h"
 #include "graph/graph.h"
@@ -124,22 +125,22 @@ static void settings_out_of_range_never_reach_the_graph(void **state)
 static void the_networks_in_models_can_be_built(void **state)
 {
     (void)state;
-    struct registry registry = registry_of_everything();
     glob_t files;
     assert_int_equal(glob("models/*.yaml", 0, NULL, &files), 0);
     assert_true(files.gl_pathc >= 3);
     for (size_t i = 0; i < files.gl_pathc; i++) {
-        struct experiment *e = NULL;
+        veche_experiment *file = NULL;
         struct graph *g = NULL;
-        fault f = experiment_read(files.gl_pathv[i], NULL, 0, &registry, &e);
+        fault f = veche_load(files.gl_pathv[i], &file);
         if (f)
             fail_msg("%s", fault_text(f));
+        const struct experiment *e = file->parsed;
         bool colour = strcmp(e->data.set.kind->name, "cifar-10") == 0;
         f = graph_build(&e->model, colour ? (struct shape){3, 32, 32} : (struct shape){1, 28, 28}, 10, &g);
         if (f)
             fail_msg("%s", fault_text(f));
         graph_free(g);
-        experiment_free(e);
+        veche_experiment_free(file);
     }
     globfree(&files);
 }

@@ -154,7 +154,7 @@ float *crew_row(struct agent *a, enum row row)
 void crew_fill(struct agent *a, enum row row, float value)
 {
     float *floats = crew_row(a, row);
-    for (size_t i = 0; i < a->link->ops->row_floats(a->link, row); i++)
+    for (size_t i = 0; i < link_row_floats(a->link, row); i++)
         floats[i] = value;
 }
 
@@ -168,7 +168,7 @@ static bool all_are(const float *floats, size_t n, float value)
 
 bool crew_row_is(struct agent *a, enum row row, float value)
 {
-    return all_are(crew_row(a, row), a->link->ops->row_floats(a->link, row), value);
+    return all_are(crew_row(a, row), link_row_floats(a->link, row), value);
 }
 
 bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_t first, size_t end,
@@ -176,7 +176,7 @@ bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_
 {
     struct term term = {1, row, p};
     enum row into = row == ROW_STATS ? ROW_STATS : ROW_GRADS; /* any that is as long */
-    fault f = a->link->ops->mix(a->link, into, first, end, &term, 1);
+    fault f = link_mix(a->link, into, first, end, &term, 1);
     bool same = !f && all_are(crew_row(a, into) + first, end - first, value);
     fault_drop(f);
     return same;
@@ -184,11 +184,10 @@ bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_
 
 fault crew_barrier(struct agent *a, uint64_t tag)
 {
-    const struct link_ops *ops = a->link->ops;
     char nothing = 0;
     for (size_t i = 0; i < a->link->n_members; i++)
-        TRY(ops->send(a->link, i, tag, &nothing, 0));
+        TRY(link_send(a->link, i, tag, &nothing, 0));
     for (size_t i = 0; i < a->link->n_members; i++)
-        TRY(ops->recv(a->link, i, tag, &nothing, 0, NULL));
+        TRY(link_recv(a->link, i, tag, &nothing, 0, NULL));
     return OK;
 }

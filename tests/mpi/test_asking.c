@@ -25,7 +25,7 @@ static float draw(struct rng *r)
 static void fill_at_random(struct agent *a, enum row row, uint64_t k)
 {
     struct rng r = rng_stream(5, (uint32_t)a->index, RNG_TEST, k);
-    for (size_t i = 0; i < a->link->ops->row_floats(a->link, row); i++)
+    for (size_t i = 0; i < link_row_floats(a->link, row); i++)
         crew_row(a, row)[i] = draw(&r);
 }
 
@@ -34,20 +34,19 @@ static void fill_at_random(struct agent *a, enum row row, uint64_t k)
 static fault swap_bytes(struct agent *a, size_t peer, uint64_t tag)
 {
     char byte = 0;
-    TRY(a->link->ops->send(a->link, peer, tag, &byte, 1));
-    return a->link->ops->recv(a->link, peer, tag, &byte, 1, NULL);
+    TRY(link_send(a->link, peer, tag, &byte, 1));
+    return link_recv(a->link, peer, tag, &byte, 1, NULL);
 }
 
 static fault have_same_bits(struct agent *a, size_t peer, uint64_t tag, enum row row)
 {
-    const struct link_ops *ops = a->link->ops;
     struct parcel p;
-    size_t n = ops->row_floats(a->link, row);
-    TRY(ops->send_rows(a->link, peer, tag, whole(1u << row)));
-    TRY(ops->recv_rows(a->link, peer, tag, &p, NULL));
+    size_t n = link_row_floats(a->link, row);
+    TRY(link_send_rows(a->link, peer, tag, whole(1u << row)));
+    TRY(link_recv_rows(a->link, peer, tag, &p, NULL));
     bool same =
-        memcmp(floats_in(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
-    ops->drop(a->link, &p);
+        memcmp(message_floats(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+    link_drop(a->link, &p);
     CHECK(same);
     return OK;
 }
@@ -58,7 +57,7 @@ static bool has_mean_of(struct agent *a, size_t peer, enum row row, uint64_t k)
     struct rng mine = rng_stream(5, (uint32_t)a->index, RNG_TEST, k),
                theirs = rng_stream(5, (uint32_t)peer, RNG_TEST, k);
     size_t wrong = 0;
-    for (size_t i = 0; i < a->link->ops->row_floats(a->link, row); i++)
+    for (size_t i = 0; i < link_row_floats(a->link, row); i++)
         wrong += fabsf(crew_row(a, row)[i] - (draw(&mine) + draw(&theirs)) / 2) > 1e-6f;
     return wrong == 0;
 }
@@ -72,7 +71,7 @@ static fault meet_in_pairs(struct agent *a)
         fill_at_random(a, ROW_STATS, k);
         TRY(swap_bytes(a, peer, 5 * k)); /* both are ready */
         if (a->index % 2 != k % 2)
-            TRY(a->link->ops->average(a->link, peer, ROWS_PARAMS | ROWS_STATS));
+            TRY(link_average(a->link, peer, ROWS_PARAMS | ROWS_STATS));
         TRY(swap_bytes(a, peer, 5 * k + 1)); /* they have met */
         CHECK(has_mean_of(a, peer, ROW_PARAMS, k) && has_mean_of(a, peer, ROW_STATS, k));
         TRY(have_same_bits(a, peer, 5 * k + 2, ROW_PARAMS));
@@ -99,7 +98,7 @@ static fault ask_each_other(struct agent *a)
     for (uint64_t k = 0; peer < a->link->n_members && k < 50; k++) {
         crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
         TRY(swap_bytes(a, peer, 2 * k));
-        TRY(a->link->ops->average(a->link, peer, ROWS_PARAMS));
+        TRY(link_average(a->link, peer, ROWS_PARAMS));
         TRY(swap_bytes(a, peer, 2 * k + 1));
         CHECK(crew_row_is(a, ROW_PARAMS, 0.5f * (float)(a->index + 1 + peer + 1)));
     }
@@ -119,7 +118,6 @@ static void two_that_ask_each_other_at_once_meet_halfway(void **state)
 /* Everyone averages with everyone, at its own pace, in the midst of lessons. */
 static fault average_at_random(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     size_t n = a->link->n_members;
     struct rng r = rng_stream(9, (uint32_t)a->index, RNG_TEST, 2);
     fill_at_random(a, ROW_PARAMS, 1);
@@ -127,7 +125,7 @@ static fault average_at_random(struct agent *a)
     for (int k = 0; n > 1 && k < 30; k++) {
         if (k % 3 == 0)
             TRY(agent_learn(a));
-        TRY(ops->average(a->link, (a->index + 1 + rng_below(&r, n - 1)) % n, ROWS_PARAMS));
+        TRY(link_average(a->link, (a->index + 1 + rng_below(&r, n - 1)) % n, ROWS_PARAMS));
     }
     return OK;
 }
@@ -197,18 +195,17 @@ static void averages_conserve_the_sum_while_many_meet_at_once(void **state)
 /* A rank that sleeps is met, and takes no notice. */
 static fault meet_a_sleeper(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     crew_fill(a, ROW_PARAMS, a->index ? 1 : 0);
     TRY(crew_barrier(a, 1));
     if (a->index == 0) {
         while (crew_row(a, ROW_PARAMS)[0] == 0)
-            TRY(ops->sleep(a->link, 0.001));
+            TRY(link_sleep(a->link, 0.001));
         CHECK(a->link->counts.messages == a->link->n_members + 1);
         CHECK(crew_row_is(a, ROW_PARAMS, 0.5));
         return OK;
     }
     if (a->index == 1)
-        TRY(ops->average(a->link, 0, ROWS_PARAMS));
+        TRY(link_average(a->link, 0, ROWS_PARAMS));
     return OK;
 }
 
@@ -238,7 +235,7 @@ static fault adopt_the_last(struct agent *a)
     TRY(crew_barrier(a, 1));
     if (a->index == last)
         return OK;
-    TRY(a->link->ops->adopt(a->link, last, &round));
+    TRY(link_adopt(a->link, last, &round));
     CHECK(round == 100 + last && a->k == 100 + a->index);
     for (size_t i = 0; i < 6; i++)
         CHECK(crew_row_is(a, all_rows[i], (float)(10 * last + i)));
@@ -261,7 +258,7 @@ static fault adopt_a_learner(struct agent *a)
             TRY(agent_update(a));
         }
     for (int k = 0; a->index && k < 5; k++)
-        TRY(a->link->ops->adopt(a->link, 0, NULL));
+        TRY(link_adopt(a->link, 0, NULL));
     return OK;
 }
 
@@ -274,16 +271,15 @@ static void a_rank_that_learns_gives_its_rows(void **state)
 /* With a lesson begun rank 0 waits for all others, as those do who send a gradient in buckets; they want its rows first. */
 static fault adopt_one_who_waits(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     char byte = 0;
     if (a->index) {
-        TRY(ops->adopt(a->link, 0, NULL));
-        return ops->send(a->link, 0, 7, &byte, 1);
+        TRY(link_adopt(a->link, 0, NULL));
+        return link_send(a->link, 0, 7, &byte, 1);
     }
-    TRY(ops->learn(a->link, 0));
+    TRY(link_learn(a->link, 0));
     for (size_t i = 1; i < a->link->n_members; i++)
-        TRY(ops->recv(a->link, i, 7, &byte, 1, NULL));
-    return ops->await(a->link, 0);
+        TRY(link_recv(a->link, i, 7, &byte, 1, NULL));
+    return link_await(a->link, 0);
 }
 
 static void a_rank_that_waits_beside_its_lesson_gives_its_rows_to_whom_it_waits_for(void **state)
@@ -300,7 +296,7 @@ enum { ROUNDS = 25 };
 static fault take_rounds(struct agent *a)
 {
     while (agent_goes_on(a)) {
-        TRY(a->link->ops->sleep(a->link, a->index == 0 ? 1e-3 : 0));
+        TRY(link_sleep(a->link, a->index == 0 ? 1e-3 : 0));
         TRY(agent_end_round(a));
     }
     crew_of(a)->kept[0] = a->k;
@@ -338,7 +334,7 @@ static fault sum_all(struct agent *a)
             mpi_of(a->link)->piece_bytes = 8192;
         for (size_t i = 0; i < size; i++)
             crew_row(a, ROW_GRADS)[i] = (float)(a->index + i % 100);
-        TRY(a->link->ops->sum(a->link, ROW_GRADS, spans[s][0], spans[s][1]));
+        TRY(link_sum(a->link, ROW_GRADS, spans[s][0], spans[s][1]));
         for (size_t i = 0; i < size; i++) {
             bool summed = i >= spans[s][0] && i < spans[s][1];
             float all = (float)(n * (n - 1) / 2 + n * (i % 100)), own = (float)(a->index + i % 100);

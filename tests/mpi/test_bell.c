@@ -33,11 +33,11 @@ static fault pass_it_on(struct agent *a)
         CHECK(i == w->link.self || w->peers[i].bell);
     for (uint64_t k = 0; !f && k < 200; k++) {
         uint64_t word = k;
-        f = a->index == 0 ? a->link->ops->send(a->link, after(a), k, &word, sizeof word) : OK;
+        f = a->index == 0 ? link_send(a->link, after(a), k, &word, sizeof word) : OK;
         if (!f)
-            f = a->link->ops->recv(a->link, before(a), k, &word, sizeof word, NULL);
+            f = link_recv(a->link, before(a), k, &word, sizeof word, NULL);
         if (!f && a->index != 0)
-            f = a->link->ops->send(a->link, after(a), k, &word, sizeof word);
+            f = link_send(a->link, after(a), k, &word, sizeof word);
     }
     return f;
 }

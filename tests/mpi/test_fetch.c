@@ -11,13 +11,13 @@ enum { OFFERED = 1, WORD = 2 };
 
 static fault send_parameters(struct agent *a, size_t to)
 {
-    return a->link->ops->send_rows(a->link, to, OFFERED, whole(ROWS_PARAMS));
+    return link_send_rows(a->link, to, OFFERED, whole(ROWS_PARAMS));
 }
 
 static fault mix_up_to(struct agent *a, size_t end, double factor)
 {
     struct term mine = {factor, ROW_PARAMS, NULL};
-    return a->link->ops->mix(a->link, ROW_PARAMS, 0, end, &mine, 1);
+    return link_mix(a->link, ROW_PARAMS, 0, end, &mine, 1);
 }
 
 /* All but the last float: a part of a row has to wait for those who read it. */
@@ -34,29 +34,28 @@ static bool is_offered(const struct parcel *p)
 /* The first offers its rows to the last when it is asked for them: whoever waits for anything else would fetch them. */
 static fault offer_and_take(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct mpi *w = mpi_of(a->link);
     struct parcel p;
     size_t last = w->n - 1;
     char word = 0;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     if (a->index == last)
-        TRY(ops->send(a->link, 0, WORD, &word, 1));
+        TRY(link_send(a->link, 0, WORD, &word, 1));
     if (a->index == 0) {
-        TRY(ops->recv(a->link, last, WORD, &word, 1, NULL));
+        TRY(link_recv(a->link, last, WORD, &word, 1, NULL));
         TRY(send_parameters(a, last)); /* and may hear at once that they were read */
     }
     if (a->index == last) {
         bool sees = w->peers[0].rows;
-        TRY(ops->recv_rows(a->link, 0, OFFERED, &p, NULL));
+        TRY(link_recv_rows(a->link, 0, OFFERED, &p, NULL));
         CHECK(is_offered(&p) == sees);
         CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, 1));
         CHECK(is_offered(&p) == sees); /* reading it moved nothing */
-        ops->drop(a->link, &p);
+        link_drop(a->link, &p);
     }
     TRY(crew_barrier(a, WORD + 1));
-    TRY(before_writing(w, ROW_PARAMS, 0, TO_END));
-    CHECK(!is_being_sent(w, ROW_PARAMS, 0, TO_END));
+    TRY(sendings_await(w, ROW_PARAMS, 0, TO_END));
+    CHECK(!sendings_hold(w, ROW_PARAMS, 0, TO_END));
     return OK;
 }
 
@@ -70,18 +69,17 @@ static void rows_stay_where_they_are_until_they_are_read(void **state)
  */
 static fault swap_and_write(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     for (int k = 0; k < 50; k++) {
         float both = crew_row(a, ROW_PARAMS)[0];
         TRY(send_parameters(a, after(a)));
-        TRY(ops->recv_rows(a->link, before(a), OFFERED, &p, NULL));
+        TRY(link_recv_rows(a->link, before(a), OFFERED, &p, NULL));
         struct term terms[] = {{0.5, ROW_PARAMS, NULL}, {0.5, ROW_PARAMS, &p}};
-        both = 0.5f * both + 0.5f * floats_in(mpi_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
-        TRY(ops->mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
+        both = 0.5f * both + 0.5f * message_floats(mpi_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
+        TRY(link_mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
         CHECK(crew_row_is(a, ROW_PARAMS, both));
-        ops->drop(a->link, &p);
+        link_drop(a->link, &p);
     }
     return OK;
 }
@@ -96,22 +94,21 @@ static void those_who_write_what_others_have_not_read_do_not_wait_for_ever(void 
  */
 static fault write_before_the_word(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct parcel p;
     char word = 0;
     crew_fill(a, ROW_PARAMS, 1);
     if (a->index == 0) {
         TRY(send_parameters(a, 1));
         TRY(fill_by_mixing(a, 2));
-        return ops->send(a->link, 1, WORD, &word, 1);
+        return link_send(a->link, 1, WORD, &word, 1);
     }
     if (a->index > 1)
         return OK;
-    TRY(ops->recv(a->link, 0, WORD, &word, 1, NULL));
-    TRY(ops->recv_rows(a->link, 0, OFFERED, &p, NULL));
+    TRY(link_recv(a->link, 0, WORD, &word, 1, NULL));
+    TRY(link_recv_rows(a->link, 0, OFFERED, &p, NULL));
     CHECK(!is_offered(&p));
     CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, 1));
-    ops->drop(a->link, &p);
+    link_drop(a->link, &p);
     return OK;
 }
 
@@ -124,22 +121,21 @@ static void whoever_waits_fetches_what_was_offered(void **state)
 /* The same with the rows already in its agent's hand. */
 static fault write_before_the_second_word(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct parcel p;
     char word = 0;
     crew_fill(a, ROW_PARAMS, 1);
     if (a->index == 0) {
         TRY(send_parameters(a, 1));
         TRY(fill_by_mixing(a, 2));
-        return ops->send(a->link, 1, WORD, &word, 1);
+        return link_send(a->link, 1, WORD, &word, 1);
     }
     if (a->index > 1)
         return OK;
-    TRY(ops->recv_rows(a->link, 0, OFFERED, &p, NULL));
-    TRY(ops->recv(a->link, 0, WORD, &word, 1, NULL));
+    TRY(link_recv_rows(a->link, 0, OFFERED, &p, NULL));
+    TRY(link_recv(a->link, 0, WORD, &word, 1, NULL));
     CHECK(!is_offered(&p));
     CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, 1));
-    ops->drop(a->link, &p);
+    link_drop(a->link, &p);
     return OK;
 }
 
@@ -158,7 +154,7 @@ static fault write_beside(struct agent *a)
     if (a->index == 0) {
         const float *before = crew_row(a, ROW_PARAMS);
         TRY(send_parameters(a, 1));
-        bool is_read = is_being_sent(w, ROW_PARAMS, 0, TO_END); /* it may have been, already */
+        bool is_read = sendings_hold(w, ROW_PARAMS, 0, TO_END); /* it may have been, already */
         TRY(mix_up_to(a, TO_END, 2));
         CHECK(is_read == (crew_row(a, ROW_PARAMS) != before));
         CHECK(crew_row_is(a, ROW_PARAMS, 2));
@@ -169,9 +165,9 @@ static fault write_beside(struct agent *a)
         return OK;
     }
     for (int k = 0; k < 2 && a->index == 1; k++) {
-        TRY(a->link->ops->recv_rows(a->link, 0, OFFERED, &p, NULL));
+        TRY(link_recv_rows(a->link, 0, OFFERED, &p, NULL));
         CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, k ? 4 : 1));
-        a->link->ops->drop(a->link, &p);
+        link_drop(a->link, &p);
     }
     return OK;
 }
@@ -187,11 +183,10 @@ static fault forget_offers(struct agent *a)
     char word = 0;
     crew_fill(a, ROW_PARAMS, 1);
     for (uint64_t k = 10; k < 30; k++) {
-        TRY(a->link->ops->send_rows(a->link, after(a), 2 * k, whole(ROWS_PARAMS | ROWS_SLOTS)));
-        TRY(a->link->ops->send(a->link, after(a), 2 * k + 1, &word, 1));
-        TRY(a->link->ops->recv(a->link, before(a), 2 * k + 1, &word, 1,
-                               NULL)); /* so the rows are there, too */
-        a->link->ops->forget(a->link, 2 * k + 1);
+        TRY(link_send_rows(a->link, after(a), 2 * k, whole(ROWS_PARAMS | ROWS_SLOTS)));
+        TRY(link_send(a->link, after(a), 2 * k + 1, &word, 1));
+        TRY(link_recv(a->link, before(a), 2 * k + 1, &word, 1, NULL)); /* so the rows are there, too */
+        link_forget(a->link, 2 * k + 1);
         TRY(fill_by_mixing(a, 1));
     }
     CHECK(a->link->counts.unread == 20);
@@ -209,10 +204,10 @@ static fault expect_no_offer(struct agent *a)
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     TRY(send_parameters(a, after(a)));
-    TRY(a->link->ops->recv_rows(a->link, before(a), OFFERED, &p, NULL));
+    TRY(link_recv_rows(a->link, before(a), OFFERED, &p, NULL));
     CHECK(!is_offered(&p));
     CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, (float)(before(a) + 1)));
-    a->link->ops->drop(a->link, &p);
+    link_drop(a->link, &p);
     return OK;
 }
 
@@ -235,7 +230,7 @@ static void rows_that_cannot_be_seen_are_sent(void **state)
 static fault offer_to_nobody(struct agent *a)
 {
     for (uint64_t k = 0; k < 5; k++)
-        TRY(a->link->ops->send_rows(a->link, after(a), 100 + k, whole(ROWS_PARAMS)));
+        TRY(link_send_rows(a->link, after(a), 100 + k, whole(ROWS_PARAMS)));
     return a->index ? OK : fill_by_mixing(a, 2);
 }
 
@@ -252,7 +247,6 @@ static void a_run_ends_though_offers_were_not_wanted(void **state)
  * while and reads nothing, and agent 1 wants to write them. */
 static fault write_beside_a_look(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct mpi *w = mpi_of(a->link);
     struct parcel p;
     char word = 0;
@@ -263,17 +257,17 @@ static fault write_beside_a_look(struct agent *a)
     }
     if (a->index == 2) {
         for (double until_s = clock_now_s() + 20; !w->mail && clock_now_s() < until_s;)
-            progress(w);
-        TRY(ops->send(a->link, 0, WORD, &word, 1));
+            courier_progress(w);
+        TRY(link_send(a->link, 0, WORD, &word, 1));
         for (double until_s = clock_now_s() + 0.3; clock_now_s() < until_s;
              nanosleep(&(struct timespec){0, 100000}, NULL))
-            progress(w);
-        TRY(ops->recv_rows(a->link, 1, OFFERED, &p, NULL));
-        ops->drop(a->link, &p);
+            courier_progress(w);
+        TRY(link_recv_rows(a->link, 1, OFFERED, &p, NULL));
+        link_drop(a->link, &p);
     }
     if (a->index)
         return OK;
-    TRY(ops->recv(a->link, 2, WORD, &word, 1, NULL));
+    TRY(link_recv(a->link, 2, WORD, &word, 1, NULL));
     while (!crew_of(a)->kept[0])
         TRY(agent_end_round(a));
     return OK;
@@ -353,7 +347,7 @@ static fault ask_and_break_off(void *ctx)
     fill_with(late->row, c->size, UNTOUCHED);
     for (size_t i = 0; i < 2; i++)
         late->exams[i] = (struct exam){.replica = i, .n = c->run->dataset->test.n};
-    break_off(c->world, FAIL(FAULT_CRASH, "agent 2 is gone"));
+    wait_break_off(c->world, FAIL(FAULT_CRASH, "agent 2 is gone"));
     late->examined = w->ops->examine(w, late->exams, 2);
     late->exams[1].hits = UNTOUCHED;
     late->read = w->ops->read(w, ROW_PARAMS, 1, late->row);
@@ -394,7 +388,7 @@ static fault ask_twice(void *ctx)
     if (!row)
         return OK;
     struct exam exam = {.replica = 1, .n = c->run->dataset->test.n};
-    break_off(c->world, FAIL(FAULT_CRASH, "for a moment"));
+    wait_break_off(c->world, FAIL(FAULT_CRASH, "for a moment"));
     fault_drop(w->ops->read(w, ROW_PARAMS, 1, row));
     fault_drop(c->world->broken);
     c->world->broken = OK;

@@ -9,22 +9,21 @@
 static fault double_parameters(struct agent *a)
 {
     struct term twice = {2, ROW_PARAMS, NULL};
-    return a->link->ops->mix(a->link, ROW_PARAMS, 0, TO_END, &twice, 1);
+    return link_mix(a->link, ROW_PARAMS, 0, TO_END, &twice, 1);
 }
 
 /* Each round everybody's parameters are sent, and doubled at once. */
 static fault send_and_double(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     float theirs = (float)(before(a) + 1);
     for (uint64_t k = 0; k < 20; k++, theirs *= 2) {
-        TRY(ops->send_rows(a->link, after(a), k, whole(ROWS_PARAMS)));
+        TRY(link_send_rows(a->link, after(a), k, whole(ROWS_PARAMS)));
         TRY(double_parameters(a));
-        TRY(ops->recv_rows(a->link, before(a), k, &p, NULL));
+        TRY(link_recv_rows(a->link, before(a), k, &p, NULL));
         CHECK(crew_parcel_is(a, &p, ROW_PARAMS, 0, crew_of(a)->size, theirs));
-        ops->drop(a->link, &p);
+        link_drop(a->link, &p);
     }
     return OK;
 }
@@ -38,25 +37,24 @@ static void rows_arrive_as_they_were_when_sent_though_they_are_mixed_afterwards(
 /* A lesson writes gradients and statistics, a step parameters and slots. */
 static fault send_and_learn(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
     struct parcel p;
     for (size_t i = 0; i < 4; i++)
         crew_fill(a, rows[i], (float)(a->index + 1));
     crew_fill(a, ROW_GRADS, (float)(a->index + 1));
-    TRY(ops->send_rows(a->link, after(a), 1, whole(ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS)));
-    TRY(ops->send_rows(a->link, after(a), 2, whole(ROWS_GRADS)));
+    TRY(link_send_rows(a->link, after(a), 1, whole(ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS)));
+    TRY(link_send_rows(a->link, after(a), 2, whole(ROWS_GRADS)));
     TRY(agent_learn(a));
     TRY(agent_update(a));
     CHECK(!crew_row_is(a, ROW_PARAMS, (float)(a->index + 1)));
     float theirs = (float)(before(a) + 1);
-    TRY(ops->recv_rows(a->link, before(a), 2, &p, NULL));
+    TRY(link_recv_rows(a->link, before(a), 2, &p, NULL));
     CHECK(crew_parcel_is(a, &p, ROW_GRADS, 0, crew_of(a)->size, theirs));
-    ops->drop(a->link, &p);
-    TRY(ops->recv_rows(a->link, before(a), 1, &p, NULL));
+    link_drop(a->link, &p);
+    TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
     for (size_t i = 0; i < 4; i++)
-        CHECK(crew_parcel_is(a, &p, rows[i], 0, ops->row_floats(a->link, rows[i]), theirs));
-    ops->drop(a->link, &p);
+        CHECK(crew_parcel_is(a, &p, rows[i], 0, link_row_floats(a->link, rows[i]), theirs));
+    link_drop(a->link, &p);
     return OK;
 }
 
@@ -69,21 +67,20 @@ static void rows_arrive_as_they_were_when_sent_though_a_lesson_and_a_step_write_
 /* Spans [first, end): within a slot and beyond it, of one float and of none, to the end. */
 static fault send_spans(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     size_t slot = INLINE_BYTES / sizeof(float), size = crew_of(a)->size;
     const size_t spans[][2] = {{0, 1},        {3, 10},   {5, 5 + slot},   {5, 6 + slot},
                                {1, size - 1}, {0, size}, {size - 1, size}};
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
-        TRY(ops->send_rows(a->link, after(a), i, (struct span){ROWS_PARAMS, spans[i][0], spans[i][1]}));
+        TRY(link_send_rows(a->link, after(a), i, (struct span){ROWS_PARAMS, spans[i][0], spans[i][1]}));
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
-        TRY(ops->recv_rows(a->link, before(a), i, &p, NULL));
+        TRY(link_recv_rows(a->link, before(a), i, &p, NULL));
         CHECK(crew_parcel_is(a, &p, ROW_PARAMS, spans[i][0], spans[i][1], (float)(before(a) + 1)));
         CHECK(!crew_parcel_is(a, &p, ROW_STATS, 0, 1, 0)); /* no such row is in it */
         if (spans[i][0])
             CHECK(!crew_parcel_is(a, &p, ROW_PARAMS, spans[i][0] - 1, spans[i][1], (float)(before(a) + 1)));
-        ops->drop(a->link, &p);
+        link_drop(a->link, &p);
     }
     return OK;
 }
@@ -117,7 +114,7 @@ static fault mix_many(struct agent *a)
     for (size_t i = 0; i < 70; i++)
         terms[i] = (struct term){0.5, ROW_GRADS, NULL};
     crew_fill(a, ROW_GRADS, 2);
-    TRY(a->link->ops->mix(a->link, ROW_KEEP0, 3, TO_END, terms, 70));
+    TRY(link_mix(a->link, ROW_KEEP0, 3, TO_END, terms, 70));
     CHECK(crew_row(a, ROW_KEEP0)[2] == 0 && crew_row(a, ROW_KEEP0)[3] == 70);
     return OK;
 }
@@ -147,7 +144,7 @@ static fault send_lengths(struct agent *a, unsigned char *bytes, int times, uint
         size_t n = lengths[k % N_LENGTHS];
         for (size_t i = 0; i < n; i++)
             bytes[i] = byte_of(a->index, k, i);
-        TRY(a->link->ops->send(a->link, after(a), tag, bytes, n));
+        TRY(link_send(a->link, after(a), tag, bytes, n));
         memset(bytes, 0, n);
     }
     return OK;
@@ -157,7 +154,7 @@ static fault receive_lengths(struct agent *a, unsigned char *bytes, int times, u
 {
     for (size_t k = 0; k < (size_t)times * N_LENGTHS; k++) {
         size_t n = lengths[k % N_LENGTHS], wrong = 0, who = ANYONE;
-        TRY(a->link->ops->recv(a->link, before(a), tag, bytes, n, &who));
+        TRY(link_recv(a->link, before(a), tag, bytes, n, &who));
         for (size_t i = 0; i < n; i++)
             wrong += bytes[i] != byte_of(before(a), k, i);
         CHECK(wrong == 0 && who == before(a));
@@ -198,11 +195,10 @@ static void bytes_too_long_for_one_message_go_in_pieces(void **state)
 static fault expect_another_length(struct agent *a)
 {
     char bytes[8] = "1234567";
-    TRY(a->link->ops->send(a->link, after(a), 1, bytes, 3));
-    TRY(a->link->ops->send_rows(a->link, after(a), 2, whole(ROWS_STATS)));
-    CHECK_FAULT(a->link->ops->recv(a->link, before(a), 1, bytes, 4, NULL), FAULT_USAGE,
-                "sent 3 bytes where agent");
-    CHECK_FAULT(a->link->ops->recv(a->link, before(a), 2, bytes, 4, NULL), FAULT_USAGE, "expects 4");
+    TRY(link_send(a->link, after(a), 1, bytes, 3));
+    TRY(link_send_rows(a->link, after(a), 2, whole(ROWS_STATS)));
+    CHECK_FAULT(link_recv(a->link, before(a), 1, bytes, 4, NULL), FAULT_USAGE, "sent 3 bytes where agent");
+    CHECK_FAULT(link_recv(a->link, before(a), 2, bytes, 4, NULL), FAULT_USAGE, "expects 4");
     CHECK(strcmp(bytes, "1234567") == 0);
     return OK;
 }
@@ -217,12 +213,11 @@ static void a_message_of_another_length_than_expected_is_a_fault(void **state)
 
 static fault send_tags(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     for (uint64_t tag = 5; tag; tag--)
-        TRY(ops->send(a->link, after(a), tag, &tag, sizeof tag));
+        TRY(link_send(a->link, after(a), tag, &tag, sizeof tag));
     for (uint64_t tag = 1; tag <= 5; tag++) {
         uint64_t got = 0;
-        TRY(ops->recv(a->link, before(a), tag, &got, sizeof got, NULL));
+        TRY(link_recv(a->link, before(a), tag, &got, sizeof got, NULL));
         CHECK(got == tag);
     }
     return OK;
@@ -239,15 +234,14 @@ enum { EACH = 10 };
 /* The last rank hears from everyone, itself too, as they come. */
 static fault hear_everyone(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     size_t n = a->link->n_members;
     uint64_t heard[64] = {0};
     for (uint64_t i = 0; i < EACH; i++)
-        TRY(ops->send(a->link, n - 1, 3, &i, sizeof i));
+        TRY(link_send(a->link, n - 1, 3, &i, sizeof i));
     for (size_t i = 0; a->index == n - 1 && i < EACH * n; i++) {
         uint64_t number;
         size_t who = ANYONE;
-        TRY(ops->recv(a->link, ANYONE, 3, &number, sizeof number, &who));
+        TRY(link_recv(a->link, ANYONE, 3, &number, sizeof number, &who));
         CHECK(who < n);
         CHECK(number == heard[who]);
         heard[who]++;
@@ -263,16 +257,15 @@ static void whoever_waits_for_anyone_hears_from_each_in_order_and_who_it_was(voi
 
 static fault forget_some(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     char byte = 'x';
     for (uint64_t tag = 1; tag <= 4; tag++)
-        TRY(ops->send(a->link, after(a), tag, &byte, 1));
-    TRY(ops->recv(a->link, before(a), 4, &byte, 1, NULL)); /* so the others are here */
-    ops->forget(a->link, 3);
-    CHECK(!ops->has_mail(a->link, 1) && !ops->has_mail(a->link, 2) && ops->has_mail(a->link, 3));
+        TRY(link_send(a->link, after(a), tag, &byte, 1));
+    TRY(link_recv(a->link, before(a), 4, &byte, 1, NULL)); /* so the others are here */
+    link_forget(a->link, 3);
+    CHECK(!link_has_mail(a->link, 1) && !link_has_mail(a->link, 2) && link_has_mail(a->link, 3));
     CHECK(a->link->counts.unread == 2);
-    TRY(ops->recv(a->link, before(a), 3, &byte, 1, NULL));
-    CHECK(!ops->has_mail(a->link, 3));
+    TRY(link_recv(a->link, before(a), 3, &byte, 1, NULL));
+    CHECK(!link_has_mail(a->link, 3));
     return OK;
 }
 
@@ -285,17 +278,16 @@ static void what_is_forgotten_is_let_go_and_the_rest_is_not(void **state)
 /* Nobody waits in a receive: looking for mail is enough for it to come. */
 static fault look_for_mail(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     double until = clock_now_s() + 20;
     struct parcel p;
-    CHECK(!ops->has_mail(a->link, 8));
+    CHECK(!link_has_mail(a->link, 8));
     TRY(crew_barrier(a, 7));
-    TRY(ops->send_rows(a->link, after(a), 8, whole(ROWS_PARAMS)));
-    while (!ops->has_mail(a->link, 8))
+    TRY(link_send_rows(a->link, after(a), 8, whole(ROWS_PARAMS)));
+    while (!link_has_mail(a->link, 8))
         CHECK(clock_now_s() < until);
-    TRY(ops->recv_rows(a->link, before(a), 8, &p, NULL));
-    ops->drop(a->link, &p);
-    CHECK(!ops->has_mail(a->link, 8));
+    TRY(link_recv_rows(a->link, before(a), 8, &p, NULL));
+    link_drop(a->link, &p);
+    CHECK(!link_has_mail(a->link, 8));
     return OK;
 }
 
@@ -315,25 +307,24 @@ static uint64_t tag_of_group(uint64_t generation, uint64_t rest)
 /* The last rank dissolves what all others wait in. */
 static fault dissolve(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     size_t n = a->link->n_members;
     uint64_t below = tag_of_group(3, 0), old = tag_of_group(2, 5);
     char byte = 'x';
-    CHECK(ops->dissolved(a->link) == 0);
-    TRY(ops->send(a->link, after(a), old, &byte, 1));
-    TRY(ops->send(a->link, after(a), 6, &byte, 1));
+    CHECK(link_dissolved(a->link) == 0);
+    TRY(link_send(a->link, after(a), old, &byte, 1));
+    TRY(link_send(a->link, after(a), 6, &byte, 1));
     TRY(crew_barrier(a, 5));
     if (a->index == n - 1)
-        ops->dissolve(a->link, below, "the bridge is out");
-    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(2, 9), &byte, 1, NULL), FAULT_PEER,
+        link_dissolve(a->link, below, "the bridge is out");
+    CHECK_FAULT(link_recv(a->link, before(a), tag_of_group(2, 9), &byte, 1, NULL), FAULT_PEER,
                 "the bridge is out");
-    CHECK(ops->dissolved(a->link) == below);
-    CHECK_FAULT(ops->recv(a->link, ANYONE, old, &byte, 1, NULL), FAULT_PEER, "the bridge is out");
-    CHECK(!ops->has_mail(a->link, old));
-    TRY(ops->recv(a->link, before(a), 6, &byte, 1, NULL)); /* no group's */
-    TRY(ops->send(a->link, after(a), below, &byte, 1));
-    TRY(ops->recv(a->link, before(a), below, &byte, 1, NULL)); /* the next group's */
-    TRY(ops->send(a->link, after(a), old, &byte, 1));          /* too late */
+    CHECK(link_dissolved(a->link) == below);
+    CHECK_FAULT(link_recv(a->link, ANYONE, old, &byte, 1, NULL), FAULT_PEER, "the bridge is out");
+    CHECK(!link_has_mail(a->link, old));
+    TRY(link_recv(a->link, before(a), 6, &byte, 1, NULL)); /* no group's */
+    TRY(link_send(a->link, after(a), below, &byte, 1));
+    TRY(link_recv(a->link, before(a), below, &byte, 1, NULL)); /* the next group's */
+    TRY(link_send(a->link, after(a), old, &byte, 1));          /* too late */
     TRY(crew_barrier(a, 7));
     CHECK(a->link->counts.unread == 2);
     return OK;
@@ -348,14 +339,13 @@ static void a_dissolved_group_wakes_whoever_waits_in_it_and_says_why(void **stat
 /* Whoever is asked to dissolve the generation it is in does so for all. */
 static fault ask_to_dissolve(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     char byte;
     TRY(crew_barrier(a, 5));
     if (a->index == a->link->n_members - 1)
-        ops->dissolve(a->link, 0, "somebody came");
-    CHECK_FAULT(ops->recv(a->link, before(a), tag_of_group(0, 1), &byte, 1, NULL), FAULT_PEER,
+        link_dissolve(a->link, 0, "somebody came");
+    CHECK_FAULT(link_recv(a->link, before(a), tag_of_group(0, 1), &byte, 1, NULL), FAULT_PEER,
                 "somebody came");
-    CHECK(ops->dissolved(a->link) >= tag_of_group(1, 0));
+    CHECK(link_dissolved(a->link) >= tag_of_group(1, 0));
     return OK;
 }
 
@@ -370,23 +360,22 @@ static void everyone_can_be_asked_to_dissolve_the_generation_it_is_in(void **sta
 /* The last rank waits for the first in vain; the others have to wait for it. */
 static fault wait_in_vain(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     char byte = 'x', host[64] = "", words[160];
     size_t last = a->link->n_members - 1;
     gethostname(host, sizeof host - 1);
     snprintf(words, sizeof words, "for agent 0 (rank 0 on %s) in vain", host);
     if (a->index == last) {
         double since = clock_now_s();
-        CHECK_FAULT(ops->recv(a->link, 0, 1, &byte, 1, NULL), FAULT_TIMEOUT, words);
+        CHECK_FAULT(link_recv(a->link, 0, 1, &byte, 1, NULL), FAULT_TIMEOUT, words);
         CHECK(clock_now_s() - since >= 0.5);
         for (size_t i = 0; i < last; i++)
-            TRY(ops->send(a->link, i, 2, &byte, 1));
+            TRY(link_send(a->link, i, 2, &byte, 1));
         return OK;
     }
     fault f = FAIL(FAULT_TIMEOUT, "not yet");
     for (int i = 0; i < 20 && f && fault_kind_of(f) == FAULT_TIMEOUT; i++) {
         fault_drop(f);
-        f = ops->recv(a->link, last, 2, &byte, 1, NULL);
+        f = link_recv(a->link, last, 2, &byte, 1, NULL);
     }
     return f;
 }
@@ -402,7 +391,6 @@ static void a_wait_ends_after_patience_and_names_the_member_and_its_host(void **
 /* 30 ms and 8 Mbit/s: ten thousand bytes take 10 ms on the wire, one message after the other. */
 static fault measure(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     enum { BYTES = 10000, TIMES = 4 };
     union {
         double sent_s;
@@ -411,11 +399,11 @@ static fault measure(struct agent *a)
     for (uint64_t k = 0; k < 3; k++) {
         for (int i = 0; i < TIMES; i++) {
             m.sent_s = clock_now_s();
-            TRY(ops->send(a->link, after(a), k, &m, sizeof m));
+            TRY(link_send(a->link, after(a), k, &m, sizeof m));
         }
         double first = 0;
         for (int i = 0; i < TIMES; i++) {
-            TRY(ops->recv(a->link, before(a), k, &m, sizeof m, NULL));
+            TRY(link_recv(a->link, before(a), k, &m, sizeof m, NULL));
             double now = clock_now_s();
             first = i ? first : m.sent_s;
             CHECK(now - first >= 0.030 + 0.010 * (i + 1));
@@ -434,19 +422,18 @@ static void a_slow_network_delays_messages_by_its_latency_and_bandwidth(void **s
 
 static fault send_some(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     char bytes[100] = "";
     struct parcel p;
-    TRY(ops->send(a->link, after(a), 1, bytes, 100));
-    TRY(ops->send_rows(a->link, after(a), 1, (struct span){ROWS_PARAMS | ROWS_GRADS, 10, 20}));
-    TRY(ops->send_rows(a->link, after(a), 2, whole(ROWS_PARAMS)));
-    TRY(ops->recv(a->link, before(a), 1, bytes, 100, NULL));
-    TRY(ops->recv_rows(a->link, before(a), 1, &p, NULL));
-    ops->drop(a->link, &p);
-    TRY(ops->sleep(a->link, 0));
-    while (!ops->has_mail(a->link, 2))
-        TRY(ops->sleep(a->link, 0.001));
-    ops->forget(a->link, 3);
+    TRY(link_send(a->link, after(a), 1, bytes, 100));
+    TRY(link_send_rows(a->link, after(a), 1, (struct span){ROWS_PARAMS | ROWS_GRADS, 10, 20}));
+    TRY(link_send_rows(a->link, after(a), 2, whole(ROWS_PARAMS)));
+    TRY(link_recv(a->link, before(a), 1, bytes, 100, NULL));
+    TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
+    link_drop(a->link, &p);
+    TRY(link_sleep(a->link, 0));
+    while (!link_has_mail(a->link, 2))
+        TRY(link_sleep(a->link, 0.001));
+    link_forget(a->link, 3);
     return OK;
 }
 

@@ -16,14 +16,13 @@ static float value_of(size_t agent, size_t i)
 /* Everybody's row is that of the rank before, bit for bit. */
 static fault have_same_bits(struct agent *a, enum row row)
 {
-    const struct link_ops *ops = a->link->ops;
-    size_t n = ops->row_floats(a->link, row);
+    size_t n = link_row_floats(a->link, row);
     struct parcel p;
-    TRY(ops->send_rows(a->link, after(a), 1, whole(1u << row)));
-    TRY(ops->recv_rows(a->link, before(a), 1, &p, NULL));
+    TRY(link_send_rows(a->link, after(a), 1, whole(1u << row)));
+    TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
     bool same =
-        memcmp(floats_in(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
-    ops->drop(a->link, &p);
+        memcmp(message_floats(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+    link_drop(a->link, &p);
     CHECK(same);
     return OK;
 }
@@ -33,7 +32,7 @@ static fault sum_natively(struct agent *a)
     size_t n = crew_of(a)->size;
     for (size_t i = 0; i < n; i++)
         crew_row(a, ROW_GRADS)[i] = value_of(a->index, i);
-    TRY(group_sum(agent_group(a), collectives[NATIVE], ROW_GRADS, 5, n));
+    TRY(group_sum(agent_group(a), collective_rows[NATIVE], ROW_GRADS, 5, n));
     for (size_t i = 0; i < n; i++) {
         double sum = i < 5 ? value_of(a->index, i) : 0;
         for (size_t who = 0; i >= 5 && who < a->link->n_members; who++)
@@ -60,7 +59,7 @@ static fault sum_among_fewer(struct agent *a)
     struct group *g = agent_group(a);
     size_t n = g->n;
     g->n--;
-    fault f = group_sum(g, collectives[NATIVE], ROW_GRADS, 0, TO_END);
+    fault f = group_sum(g, collective_rows[NATIVE], ROW_GRADS, 0, TO_END);
     g->n = n;
     CHECK_FAULT(f, FAULT_USAGE, "sums over all");
     return OK;
@@ -123,14 +122,13 @@ static fault gather_in_pieces(struct agent *a)
     mpi_of(a->link)->piece_bytes = 8192 - 4;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     crew_fill(a, ROW_STATS, -(float)(a->index + 1));
-    TRY(a->link->ops->gather_near(a->link, (struct span){ROWS_PARAMS | ROWS_STATS, 10, TO_END}, a->parcels));
+    TRY(link_gather_near(a->link, (struct span){ROWS_PARAMS | ROWS_STATS, 10, TO_END}, a->parcels));
     for (size_t i = 0; i < degree; i++) {
         float theirs = (float)(agent_neighbour(a, i) + 1);
         CHECK(crew_parcel_is(a, &a->parcels[i], ROW_PARAMS, 10, n, theirs));
-        CHECK(crew_parcel_is(a, &a->parcels[i], ROW_STATS, 10, a->link->ops->row_floats(a->link, ROW_STATS),
-                             -theirs));
+        CHECK(crew_parcel_is(a, &a->parcels[i], ROW_STATS, 10, link_row_floats(a->link, ROW_STATS), -theirs));
         CHECK(!crew_parcel_is(a, &a->parcels[i], ROW_PARAMS, 9, n, theirs));
-        a->link->ops->drop(a->link, &a->parcels[i]);
+        link_drop(a->link, &a->parcels[i]);
     }
     CHECK(a->link->counts.messages == degree && a->link->counts.received == degree);
     return OK;

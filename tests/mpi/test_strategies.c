@@ -418,7 +418,7 @@ static fault idle_lesson(struct link *l, uint64_t lesson)
 static fault idle_wait(struct link *l, size_t first)
 {
     (void)first;
-    return l->ops->sleep(l, 1e-4 * (double)(l->self % 2));
+    return link_sleep(l, 1e-4 * (double)(l->self % 2));
 }
 
 static fault idle_step(struct link *l, size_t first, size_t end, double lr, uint64_t t)

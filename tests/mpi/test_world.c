@@ -62,9 +62,9 @@ static fault say_something(struct agent *a)
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = 0;
     snprintf(text, sizeof text, "hello from %zu", a->index);
-    a->link->ops->note(a->link, "greeting", text);
+    link_note(a->link, "greeting", text);
     if (a->index == a->link->n_members - 1)
-        a->link->ops->note(a->link, "much", longer);
+        link_note(a->link, "much", longer);
     return OK;
 }
 
@@ -89,14 +89,13 @@ static void notes_of_all_ranks_reach_whoever_leads(void **state)
 /* The rank in kept[0] fails in the midst of traffic that the others wait for. */
 static fault fail_in_the_midst(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     for (uint64_t k = 0;; k++) {
         struct parcel p;
-        TRY(ops->send_rows(a->link, after(a), k, whole(ROWS_PARAMS)));
+        TRY(link_send_rows(a->link, after(a), k, whole(ROWS_PARAMS)));
         if (k == 5 && a->index == crew_of(a)->kept[0])
             return FAIL(FAULT_DATA, "the roof is open");
-        TRY(ops->recv_rows(a->link, before(a), k, &p, NULL));
-        ops->drop(a->link, &p);
+        TRY(link_recv_rows(a->link, before(a), k, &p, NULL));
+        link_drop(a->link, &p);
     }
 }
 
@@ -138,15 +137,14 @@ static bool is_due(void *ctx, uint64_t round)
 /* Round after round with the neighbours; the rank in kept[0] is asked to stop in its round 5. */
 static fault go_on_and_on(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct crew *c = crew_of(a);
     while (agent_goes_on(a)) {
         uint64_t theirs = 0;
         if (a->k == 5 && a->index == c->kept[0])
             atomic_store(&c->stop, true);
         if (!a->stage->asynchronous) {
-            TRY(ops->send(a->link, after(a), a->k, &a->k, sizeof a->k));
-            TRY(ops->recv(a->link, before(a), a->k, &theirs, sizeof theirs, NULL));
+            TRY(link_send(a->link, after(a), a->k, &a->k, sizeof a->k));
+            TRY(link_recv(a->link, before(a), a->k, &theirs, sizeof theirs, NULL));
             CHECK(theirs == a->k);
         }
         TRY(agent_end_round(a));
@@ -222,16 +220,15 @@ static void a_stop_reaches_those_that_are_not_in_step(void **state)
  * neighbour. */
 static fault count_rounds_in_rows(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct term terms[] = {{1, ROW_PARAMS, NULL}, {1, ROW_KEEP0, NULL}};
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)a->index);
     crew_fill(a, ROW_KEEP0, 1);
     while (agent_goes_on(a)) {
-        TRY(ops->send_rows(a->link, after(a), a->k, whole(ROWS_PARAMS)));
-        TRY(ops->recv_rows(a->link, before(a), a->k, &p, NULL));
-        ops->drop(a->link, &p);
-        TRY(ops->mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
+        TRY(link_send_rows(a->link, after(a), a->k, whole(ROWS_PARAMS)));
+        TRY(link_recv_rows(a->link, before(a), a->k, &p, NULL));
+        link_drop(a->link, &p);
+        TRY(link_mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
         TRY(agent_end_round(a));
     }
     return OK;
@@ -371,7 +368,6 @@ static bool half_is(struct agent *a, size_t first, size_t end, float value)
 /* While the lesson goes on, what is ready of its gradient travels. */
 static fault send_half_a_gradient(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct parcel p;
     size_t half = crew_of(a)->size / 2, size = crew_of(a)->size;
     for (uint64_t k = 0; k < 3; k++) {
@@ -379,11 +375,11 @@ static fault send_half_a_gradient(struct agent *a)
         TRY(agent_begin(a));
         TRY(agent_await(a, half));
         CHECK(half_is(a, half, size, 7) && half_is(a, 0, half, 0));
-        TRY(ops->send_rows(a->link, after(a), k, (struct span){ROWS_GRADS, half, size}));
-        TRY(ops->recv_rows(a->link, before(a), k, &p, NULL));
+        TRY(link_send_rows(a->link, after(a), k, (struct span){ROWS_GRADS, half, size}));
+        TRY(link_recv_rows(a->link, before(a), k, &p, NULL));
         struct term sum[] = {{1, ROW_GRADS, NULL}, {1, ROW_GRADS, &p}};
-        TRY(ops->mix(a->link, ROW_GRADS, half, size, sum, 2));
-        ops->drop(a->link, &p);
+        TRY(link_mix(a->link, ROW_GRADS, half, size, sum, 2));
+        link_drop(a->link, &p);
         sem_post(&let_go);
         TRY(agent_await(a, 0));
         CHECK(half_is(a, half, size, 14) && half_is(a, 0, half, 5));
@@ -454,20 +450,19 @@ static void a_fault_in_a_lesson_ends_the_play(void **state)
 
 static fault keep_all_waiting(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
-    double since = ops->now_s(a->link);
+    double since = link_now_s(a->link);
     char byte = 0;
     if (a->index) /* it is about to wait */
-        TRY(ops->send(a->link, 0, 0, &byte, 1));
+        TRY(link_send(a->link, 0, 0, &byte, 1));
     for (size_t i = 1; a->index == 0 && i < a->link->n_members; i++)
-        TRY(ops->recv(a->link, i, 0, &byte, 1, NULL));
+        TRY(link_recv(a->link, i, 0, &byte, 1, NULL));
     if (a->index == 0) {
-        TRY(ops->sleep(a->link, 0.2));
-        CHECK(ops->now_s(a->link) - since >= 0.2);
+        TRY(link_sleep(a->link, 0.2));
+        CHECK(link_now_s(a->link) - since >= 0.2);
     }
     for (size_t i = 1; a->index == 0 && i < a->link->n_members; i++)
-        TRY(ops->send(a->link, i, 1, &byte, 1));
-    return a->index ? ops->recv(a->link, 0, 1, &byte, 1, NULL) : OK;
+        TRY(link_send(a->link, i, 1, &byte, 1));
+    return a->index ? link_recv(a->link, 0, 1, &byte, 1, NULL) : OK;
 }
 
 static void who_waited_for_whom_is_known_to_the_leader(void **state)

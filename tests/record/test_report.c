@@ -6,9 +6,9 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "base/xml.h"
 #include "record/report_cells.h"
 #include "record/scratch.h"
-#include "record/svg.h"
 #include "veche.h"
 
 static char *safe(const char *text)
@@ -16,7 +16,7 @@ static char *safe(const char *text)
     char *out = NULL;
     size_t n;
     FILE *to = open_memstream(&out, &n);
-    svg_text(to, text);
+    xml_text(to, text);
     fclose(to);
     return out;
 }

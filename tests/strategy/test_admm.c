@@ -351,7 +351,7 @@ static fault kept_mix(struct link *l, enum row into, size_t first, size_t end, c
     if (is_centre(l)) {
         bool all = true;
         for (size_t i = 0; i < l->self; i++)
-            all = all && !l->ops->has_ended(l, i);
+            all = all && !link_has_ended(l, i);
         b->made++;
         b->fewest_calls = all && b->calls < b->fewest_calls ? b->calls : b->fewest_calls;
         b->calls = 0;

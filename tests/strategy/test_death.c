@@ -129,27 +129,26 @@ static void nobody_goes_on_without_the_dead_before_its_death_is_noticed(void **s
 
 static fault ask_of_the_dead(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     struct cast *g = cast_of_agent(a);
     uint64_t number = a->index;
     if (a->index == 1)
-        return ops->sleep(a->link, 1);
-    TRY(ops->sleep(a->link,
+        return link_sleep(a->link, 1);
+    TRY(link_sleep(a->link,
                    a->index ? 0.005 : 0.012)); /* the one waits from 5 on, the other looks at 12 and 13 */
     assert_false(local_is_alive(g->world, 1));
-    assert_true(ops->can_reach(a->link, 1) && ops->takes_part(a->link, 1, 0));
-    must(ops->send(a->link, 1, 0, &number, sizeof number)); /* and it is lost */
+    assert_true(link_can_reach(a->link, 1) && link_takes_part(a->link, 1, 0));
+    must(link_send(a->link, 1, 0, &number, sizeof number)); /* and it is lost */
     assert_int_equal(a->link->counts.lost, 1);
     if (a->index == 2) {
-        must_fail(ops->average(a->link, 1, ROWS_PARAMS), "agent 1 is down");
-        assert_true(fabs(ops->now_s(a->link) - 0.0125) < 1e-12);
+        must_fail(link_average(a->link, 1, ROWS_PARAMS), "agent 1 is down");
+        assert_true(fabs(link_now_s(a->link) - 0.0125) < 1e-12);
         assert_int_equal(a->link->counts.lost, 2);
     } else {
-        TRY(ops->sleep(a->link, 0.001));
+        TRY(link_sleep(a->link, 0.001));
     }
-    assert_false(ops->can_reach(a->link, 1) || ops->takes_part(a->link, 1, 0));
-    must_fail(ops->send(a->link, 1, 0, &number, sizeof number), "agent 1 cannot be reached");
-    must_fail(ops->recv(a->link, 1, 0, &number, sizeof number, NULL), "agent 1 cannot be reached");
+    assert_false(link_can_reach(a->link, 1) || link_takes_part(a->link, 1, 0));
+    must_fail(link_send(a->link, 1, 0, &number, sizeof number), "agent 1 cannot be reached");
+    must_fail(link_recv(a->link, 1, 0, &number, sizeof number, NULL), "agent 1 cannot be reached");
     return OK;
 }
 
@@ -226,7 +225,7 @@ static void adpsgd_finds_another_partner(void **state)
     double before[64], after[64];
     static const size_t living[] = {0, 2, 3};
     cast_play(&g);
-    assert_true(cast_noted(&g, "partner: agent 1 cannot be reached from agent"));
+    assert_true(cast_noted(&g, "goes on without agent 1 in round"));
     mean_over(&g, living, 3, after);
     for (size_t i = 0; i < 3; i++)
         assert_true(are_close(&g, living[i], after, 1e-3));

@@ -89,9 +89,9 @@ static void gammas_are_those_of_the_weights(void **state)
 static void halving_takes_as_many_rounds_as_gamma_says(void **state)
 {
     (void)state;
-    assert_true(rounds_to_halve(0.5) == 1);
-    assert_true(fabs(rounds_to_halve(sqrt(0.5)) - 2) < 1e-12);
-    assert_true(rounds_to_halve(0) == 0);
+    assert_true(survey_rounds_to_halve(0.5) == 1);
+    assert_true(fabs(survey_rounds_to_halve(sqrt(0.5)) - 2) < 1e-12);
+    assert_true(survey_rounds_to_halve(0) == 0);
 }
 
 static void what_is_too_large_is_left_out_and_said(void **state)

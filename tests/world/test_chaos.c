@@ -41,7 +41,7 @@ static double moving_s(struct link *l, row_set rows, double times)
 {
     const struct actor *a = actor_of(l);
     return machine_memory_s(&a->world->stage->experiment->machines, a->speed,
-                            times * (double)bytes_of_span(a->world, whole(rows)));
+                            times * (double)local_span_bytes(a->world, whole(rows)));
 }
 
 static fault waited(struct link *l, double since, fault f)

@@ -29,20 +29,19 @@ static fault take_over(struct agent *a)
 static fault send_while_learning(struct agent *a)
 {
     const int *steps = cast_of_agent(a)->ctx;
-    const struct link_ops *ops = a->link->ops;
     if (a->index == 0) {
         for (int i = 1; i <= steps[0]; i++) {
             TRY(agent_learn(a));
             TRY(agent_update(a));
             if (i < 5)
-                TRY(ops->send_rows(a->link, (size_t)i, 0, whole(ROWS_PARAMS)));
+                TRY(link_send_rows(a->link, (size_t)i, 0, whole(ROWS_PARAMS)));
         }
         return OK;
     }
     if ((int)a->index > steps[0])
         return OK;
-    TRY(ops->sleep(a->link, steps[1] * 1e-3));
-    TRY(ops->recv_rows(a->link, 0, 0, &a->parcels[0], NULL));
+    TRY(link_sleep(a->link, steps[1] * 1e-3));
+    TRY(link_recv_rows(a->link, 0, 0, &a->parcels[0], NULL));
     return take_over(a);
 }
 
@@ -89,14 +88,13 @@ static void a_row_arrives_as_it_was_when_it_was_sent(void **state)
 static fault send_to_all_then_write(struct agent *a)
 {
     struct cast *g = cast_of_agent(a);
-    const struct link_ops *ops = a->link->ops;
     if (a->index) {
-        TRY(ops->sleep(a->link, 5e-3));
-        TRY(ops->recv_rows(a->link, 0, 7, &a->parcels[0], NULL));
+        TRY(link_sleep(a->link, 5e-3));
+        TRY(link_recv_rows(a->link, 0, 7, &a->parcels[0], NULL));
         return take_over(a);
     }
     for (size_t i = 1; i < 5; i++)
-        TRY(ops->send_rows(a->link, i, 7, whole(ROWS_PARAMS)));
+        TRY(link_send_rows(a->link, i, 7, whole(ROWS_PARAMS)));
     assert_int_equal(g->world->n_free_rows[ROW_PARAMS], g->run->engine->setup.n_spare - 1);
     TRY(agent_learn(a));
     TRY(agent_update(a));
@@ -124,19 +122,18 @@ static void one_copy_serves_all_who_were_sent_the_same(void **state)
 static fault send_more_than_is_read(struct agent *a)
 {
     enum { MANY = 500 };
-    const struct link_ops *ops = a->link->ops;
     if (a->index == 0)
         for (uint64_t i = 0; i < MANY; i++) {
             TRY(agent_learn(a));
             TRY(agent_update(a));
-            TRY(ops->send_rows(a->link, 1 + i % 4, i, whole(ROWS_PARAMS)));
+            TRY(link_send_rows(a->link, 1 + i % 4, i, whole(ROWS_PARAMS)));
         }
     if (a->index != 1)
         return OK;
-    TRY(ops->sleep(a->link, 2));
-    TRY(ops->recv_rows(a->link, 0, MANY - 4, &a->parcels[0], NULL));
+    TRY(link_sleep(a->link, 2));
+    TRY(link_recv_rows(a->link, 0, MANY - 4, &a->parcels[0], NULL));
     TRY(take_over(a));
-    fault f = ops->recv_rows(a->link, 0, 0, &a->parcels[0], NULL); /* the oldest are not there any more */
+    fault f = link_recv_rows(a->link, 0, 0, &a->parcels[0], NULL); /* the oldest are not there any more */
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
     return OK;
@@ -164,22 +161,21 @@ static void what_nobody_reads_is_given_up_oldest_first(void **state)
 
 static fault exchange_bytes(struct agent *a)
 {
-    const struct link_ops *ops = a->link->ops;
     int number, *seen = cast_of_agent(a)->ctx;
     size_t sender = 99;
     if (a->index) {
-        TRY(ops->sleep(a->link, 1e-3 * (double)(5 - a->index))); /* the last one sends first */
+        TRY(link_sleep(a->link, 1e-3 * (double)(5 - a->index))); /* the last one sends first */
         for (int i = 0; i < 3; i++) {
             number = 10 * (int)a->index + i;
-            TRY(ops->send(a->link, 0, (uint64_t)i, &number, sizeof number));
+            TRY(link_send(a->link, 0, (uint64_t)i, &number, sizeof number));
         }
         return OK;
     }
-    TRY(ops->recv(a->link, 2, 1, &seen[0], sizeof(int), &sender)); /* one sender, the second tag first */
+    TRY(link_recv(a->link, 2, 1, &seen[0], sizeof(int), &sender)); /* one sender, the second tag first */
     assert_int_equal(sender, 2);
-    TRY(ops->recv(a->link, 2, 0, &seen[1], sizeof(int), NULL));
+    TRY(link_recv(a->link, 2, 0, &seen[1], sizeof(int), NULL));
     for (int i = 0; i < 4; i++) { /* whoever came first under the tag */
-        TRY(ops->recv(a->link, ANYONE, 2, &seen[2 + i], sizeof(int), &sender));
+        TRY(link_recv(a->link, ANYONE, 2, &seen[2 + i], sizeof(int), &sender));
         assert_int_equal(sender, seen[2 + i] / 10);
     }
     return OK;
@@ -206,8 +202,8 @@ static fault send_too_few(struct agent *a)
 {
     char four[4] = {0}, eight[8];
     if (a->index == 1)
-        return a->link->ops->send(a->link, 0, 1, four, sizeof four);
-    return a->index ? OK : a->link->ops->recv(a->link, 1, 1, eight, sizeof eight, NULL);
+        return link_send(a->link, 0, 1, four, sizeof four);
+    return a->index ? OK : link_recv(a->link, 1, 1, eight, sizeof eight, NULL);
 }
 
 static void bytes_of_another_number_are_a_fault(void **state)
@@ -227,12 +223,12 @@ static fault wait_for_silence(struct agent *a)
     if (a->index)
         return OK;
     int number;
-    double *waited = cast_of_agent(a)->ctx, since = a->link->ops->now_s(a->link);
-    fault f = a->link->ops->recv(a->link, 1, 1, &number, sizeof number, NULL);
-    *waited = a->link->ops->now_s(a->link) - since;
+    double *waited = cast_of_agent(a)->ctx, since = link_now_s(a->link);
+    fault f = link_recv(a->link, 1, 1, &number, sizeof number, NULL);
+    *waited = link_now_s(a->link) - since;
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     must_fail(f, "agent 0 waited 0.25 s for agent 1 in vain");
-    f = a->link->ops->recv(a->link, ANYONE, 1, &number, sizeof number, NULL);
+    f = link_recv(a->link, ANYONE, 1, &number, sizeof number, NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     must_fail(f, "agent 0 waited 0.25 s for anyone in vain");
     return OK;
@@ -255,13 +251,13 @@ static void a_wait_for_a_silent_peer_ends_with_patience(void **state)
 static fault receive_late(struct agent *a)
 {
     if (a->index == 1)
-        return a->link->ops->send_rows(a->link, 0, 1, whole(ROWS_PARAMS));
+        return link_send_rows(a->link, 0, 1, whole(ROWS_PARAMS));
     if (a->index)
         return OK;
-    fault f = a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0], NULL);
+    fault f = link_recv_rows(a->link, 1, 1, &a->parcels[0], NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
-    TRY(a->link->ops->recv_rows(a->link, 1, 1, &a->parcels[0], NULL)); /* it is never too late */
+    TRY(link_recv_rows(a->link, 1, 1, &a->parcels[0], NULL)); /* it is never too late */
     return take_over(a);
 }
 
@@ -282,14 +278,14 @@ static fault average_in_vain(struct agent *a)
 {
     if (a->index)
         return OK;
-    fault f = a->link->ops->average(a->link, 1, ROWS_PARAMS);
+    fault f = link_average(a->link, 1, ROWS_PARAMS);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     must_fail(f, "agent 0 waited 0.25 s for agent 1 in vain");
-    assert_true(a->link->ops->now_s(a->link) == 0.25);
-    f = a->link->ops->adopt(a->link, 1, NULL);
+    assert_true(link_now_s(a->link) == 0.25);
+    f = link_adopt(a->link, 1, NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
-    assert_true(a->link->ops->now_s(a->link) == 0.5);
+    assert_true(link_now_s(a->link) == 0.5);
     return OK;
 }
 
@@ -324,10 +320,10 @@ static void think_big(void *ctx, double now_s, size_t agent, const char *kind, c
 static fault say_something(struct agent *a)
 {
     char text[32];
-    TRY(a->link->ops->sleep(a->link, 1e-3));
+    TRY(link_sleep(a->link, 1e-3));
     strcpy(text, "here I am");
     if (a->index == 1)
-        a->link->ops->note(a->link, "test", text);
+        link_note(a->link, "test", text);
     memset(text, 0, sizeof text);
     return OK;
 }

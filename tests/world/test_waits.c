@@ -138,13 +138,13 @@ static fault collect(struct agent *a)
     struct link *l = a->link;
     char byte = 1;
     if (l->self) {
-        TRY(l->ops->sleep(l, 1e-3 * (double)(2 * l->self + 1)));
-        return l->ops->send(l, 0, 7, &byte, 1);
+        TRY(link_sleep(l, 1e-3 * (double)(2 * l->self + 1)));
+        return link_send(l, 0, 7, &byte, 1);
     }
     for (int i = 0; i < 2; i++)
-        TRY(l->ops->recv(l, ANYONE, 7, &byte, 1, NULL));
-    TRY(l->ops->sleep(l, 9e-3)); /* the third is in the mail by then */
-    return l->ops->recv(l, ANYONE, 7, &byte, 1, NULL);
+        TRY(link_recv(l, ANYONE, 7, &byte, 1, NULL));
+    TRY(link_sleep(l, 9e-3)); /* the third is in the mail by then */
+    return link_recv(l, ANYONE, 7, &byte, 1, NULL);
 }
 
 static void a_wait_for_anyone_counts_for_whoever_came(void **state)
@@ -166,11 +166,11 @@ static fault wait_in_vain(struct agent *a)
     struct link *l = a->link;
     char byte;
     if (l->self)
-        return l->ops->sleep(l, 1);
-    fault f = l->ops->recv(l, ANYONE, 7, &byte, 1, NULL);
+        return link_sleep(l, 1);
+    fault f = link_recv(l, ANYONE, 7, &byte, 1, NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
-    f = l->ops->recv(l, 1, 7, &byte, 1, NULL);
+    f = link_recv(l, 1, 7, &byte, 1, NULL);
     assert_int_equal(fault_kind_of(f), FAULT_TIMEOUT);
     fault_drop(f);
     return OK;
@@ -197,14 +197,14 @@ static fault ask_server(struct agent *a)
     char byte = 1;
     size_t from[2];
     if (!agent_helps(a)) {
-        TRY(l->ops->sleep(l, 1e-3 * (double)(2 * l->self + 3)));
-        TRY(l->ops->send(l, 2, 7, &byte, 1));
-        return l->ops->recv(l, 2, 8, &byte, 1, NULL);
+        TRY(link_sleep(l, 1e-3 * (double)(2 * l->self + 3)));
+        TRY(link_send(l, 2, 7, &byte, 1));
+        return link_recv(l, 2, 8, &byte, 1, NULL);
     }
     for (int i = 0; i < 2; i++)
-        TRY(l->ops->recv(l, ANYONE, 7, &byte, 1, &from[i]));
+        TRY(link_recv(l, ANYONE, 7, &byte, 1, &from[i]));
     for (int i = 0; i < 2; i++)
-        TRY(l->ops->send(l, from[i], 8, &byte, 1));
+        TRY(link_send(l, from[i], 8, &byte, 1));
     return OK;
 }
 

@@ -12,11 +12,6 @@ static inline size_t pieces(size_t n, size_t each)
     return (n + each - 1) / each;
 }
 
-static inline size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static inline size_t size_of(struct dims d)
 {
     return (size_t)d.c * d.h * d.w;
@@ -25,7 +20,7 @@ static inline size_t size_of(struct dims d)
 /* One thread a number, or a few. */
 static inline void add_values(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t n)
 {
-    pass_add(p, kernel, lesser(pieces(n, THREADS), MOST_BLOCKS), 1, THREADS, c);
+    pass_add(p, kernel, smaller(pieces(n, THREADS), MOST_BLOCKS), 1, THREADS, c);
 }
 
 /* Tiles of multiply.cuh are 16, 32 or 64 columns wide, for layers of so many channels. */

@@ -152,10 +152,10 @@ static size_t weight_splits(const struct conv *v)
 {
     size_t rows = v->in * v->kernel * v->kernel, width = width_for(rows, v->out);
     if (!weight_suits_patches(v))
-        return lesser(pieces(v->out_pixels, PIXELS_A_SPLIT),
-                      pieces(MOST_TILES, n_tiles(rows, v->out, width)));
+        return smaller(pieces(v->out_pixels, PIXELS_A_SPLIT),
+                       pieces(MOST_TILES, n_tiles(rows, v->out, width)));
     size_t patches = n_patches(v, PATCH_WEIGHT_WIDTH(block_channels(v)));
-    return lesser(pieces(patches, PATCHES_A_SPLIT), pieces(MOST_TILES, n_channel_tiles(v)));
+    return smaller(pieces(patches, PATCHES_A_SPLIT), pieces(MOST_TILES, n_channel_tiles(v)));
 }
 
 /* Strides of two over an even picture, with windows that begin at odd places. */

@@ -31,16 +31,6 @@ struct cuda {
     struct outcome *outcomes_host;    /* owned, pinned: [most seats] */
 };
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static fault check_setup(const struct engine_setup *s)
 {
     TRY(engine_check_samples(s->train, s->graph, CUDA_CHANNELS));

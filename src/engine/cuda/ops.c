@@ -9,7 +9,7 @@ enum { MOST_SPLITS = 128 }; /* of a channel's sums */
 
 static size_t channel_splits(size_t pixels)
 {
-    return lesser(pieces(pixels, PIXELS_A_SPLIT), MOST_SPLITS);
+    return smaller(pieces(pixels, PIXELS_A_SPLIT), MOST_SPLITS);
 }
 
 /* A long line of inputs meets a small batch: few tiles, each with much to read. */
@@ -21,7 +21,7 @@ static size_t linear_splits(size_t n_in)
 /* A few fours each, so that what they share is looked up once. */
 static void add_fours(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t n)
 {
-    pass_add(p, kernel, lesser(pieces(n, FOUR * FOUR * THREADS), MOST_BLOCKS), 1, THREADS, c);
+    pass_add(p, kernel, smaller(pieces(n, FOUR * FOUR * THREADS), MOST_BLOCKS), 1, THREADS, c);
 }
 
 #define LINEAR(p, name) ((p)->bf16 ? KERNEL_##name##_bf16_64 : KERNEL_##name##_fp32_64)

@@ -302,7 +302,7 @@ static fault forward_descriptor(struct onednn *d, const struct conv_parts *p, bo
                                 const order *like, dnnl_primitive_desc_t *out)
 {
     struct conv_words c = conv_words(p, like ? like : p->weights, winograd);
-    return check(describe_forward(d->engine, d->attr, &c, out), "such a convolution");
+    return check(onednn_describe_forward(d->engine, d->attr, &c, out), "such a convolution");
 }
 
 static fault back_descriptor(struct onednn *d, const struct conv_parts *p, bool data, bool winograd,
@@ -311,8 +311,8 @@ static fault back_descriptor(struct onednn *d, const struct conv_parts *p, bool 
     struct conv_words c = conv_words(p, like ? like : data ? p->weights : p->gradient, winograd);
     dnnl_primitive_desc_t hint;
     TRY(forward_descriptor(d, p, false, NULL, &hint));
-    dnnl_status_t s = data ? describe_data(d->engine, d->attr, &c, hint, out)
-                           : describe_weights(d->engine, d->attr, &c, hint, out);
+    dnnl_status_t s = data ? onednn_describe_data(d->engine, d->attr, &c, hint, out)
+                           : onednn_describe_weights(d->engine, d->attr, &c, hint, out);
     dnnl_primitive_desc_destroy(hint);
     return check(s, "such a gradient of a convolution");
 }
@@ -398,7 +398,7 @@ static fault product_make(struct onednn *d, const order *a, const order *b, cons
     struct recipe r = {0};
     if (!a || !b || !c)
         return OUT_OF_MEMORY;
-    TRY(check(describe_product(d->engine, d->attr, a, b, c, &r.descriptor), "such a matrix product"));
+    TRY(check(onednn_describe_product(d->engine, d->attr, a, b, c, &r.descriptor), "such a matrix product"));
     recipe_add(&r, DNNL_ARG_SRC, dnnl_query_src_md);
     recipe_add(&r, DNNL_ARG_WEIGHTS, dnnl_query_weights_md);
     recipe_add(&r, DNNL_ARG_DST, dnnl_query_dst_md);

@@ -46,8 +46,8 @@ struct order_view order_look(const order *o)
                                b->inner_nblks, b->inner_blks, b->inner_idxs};
 }
 
-dnnl_status_t describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                               dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                      const struct conv_words *c, dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t what;
     dnnl_status_t s =
@@ -56,8 +56,9 @@ dnnl_status_t describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
     return s == dnnl_success ? dnnl_primitive_desc_create(out, &what, attr, engine, NULL) : s;
 }
 
-dnnl_status_t describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                            dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                   const struct conv_words *c, dnnl_primitive_desc_t hint,
+                                   dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t what;
     dnnl_status_t s = dnnl_convolution_backward_data_desc_init(&what, c->how, c->in, c->weights, c->out,
@@ -65,8 +66,9 @@ dnnl_status_t describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr, co
     return s == dnnl_success ? dnnl_primitive_desc_create(out, &what, attr, engine, hint) : s;
 }
 
-dnnl_status_t describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                               dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                      const struct conv_words *c, dnnl_primitive_desc_t hint,
+                                      dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t what;
     dnnl_status_t s = dnnl_convolution_backward_weights_desc_init(&what, c->how, c->in, c->weights, c->bias,
@@ -74,8 +76,8 @@ dnnl_status_t describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
     return s == dnnl_success ? dnnl_primitive_desc_create(out, &what, attr, engine, hint) : s;
 }
 
-dnnl_status_t describe_product(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const order *a,
-                               const order *b, const order *c, dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_product(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const order *a,
+                                      const order *b, const order *c, dnnl_primitive_desc_t *out)
 {
     dnnl_matmul_desc_t what;
     dnnl_status_t s = dnnl_matmul_desc_init(&what, a, b, NULL, c);

@@ -55,31 +55,33 @@ struct order_view order_look(const order *o)
     return v;
 }
 
-dnnl_status_t describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                               dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                      const struct conv_words *c, dnnl_primitive_desc_t *out)
 {
     return dnnl_convolution_forward_primitive_desc_create(out, engine, dnnl_forward_training, c->how, c->in,
                                                           c->weights, c->bias, c->out, c->strides, NULL,
                                                           c->before, c->after, attr);
 }
 
-dnnl_status_t describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                            dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                   const struct conv_words *c, dnnl_primitive_desc_t hint,
+                                   dnnl_primitive_desc_t *out)
 {
     return dnnl_convolution_backward_data_primitive_desc_create(
         out, engine, c->how, c->in, c->weights, c->out, c->strides, NULL, c->before, c->after, hint, attr);
 }
 
-dnnl_status_t describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                               dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                      const struct conv_words *c, dnnl_primitive_desc_t hint,
+                                      dnnl_primitive_desc_t *out)
 {
     return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, c->how, c->in, c->weights,
                                                                    c->bias, c->out, c->strides, NULL,
                                                                    c->before, c->after, hint, attr);
 }
 
-dnnl_status_t describe_product(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const order *a,
-                               const order *b, const order *c, dnnl_primitive_desc_t *out)
+dnnl_status_t onednn_describe_product(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const order *a,
+                                      const order *b, const order *c, dnnl_primitive_desc_t *out)
 {
     return dnnl_matmul_primitive_desc_create(out, engine, a, b, NULL, c, attr);
 }

@@ -139,7 +139,7 @@ static void choose_chunk(struct program *p)
     p->n_chunks = (p->batch + p->chunk - 1) / p->chunk;
 }
 
-fault arrange(struct program *p)
+fault program_arrange(struct program *p)
 {
     const struct graph *g = p->setup->graph;
     int *above = ARENA_NEW(&p->arena, int, g->n_tensors);

@@ -169,4 +169,4 @@ static void own_backward(struct program *p, struct unit *u)
     u->final_phase = p->n_phases + 1;
 }
 
-const struct op_maker own_conv_maker = {own_prepare, own_forward, own_backward, true};
+const struct op_maker conv_own_maker = {own_prepare, own_forward, own_backward, true};

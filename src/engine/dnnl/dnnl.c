@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "engine/dnnl/pace.h"
-#include "engine/dnnl/profile.h"
 #include "engine/dnnl/program.h"
 #include "engine/host.h"
 
@@ -44,11 +43,6 @@ struct dnnl {
     size_t most_pieces;
     struct pace pace; /* of lessons that are shared out */
 };
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 static fault open_stations(struct dnnl *d)
 {
@@ -238,29 +232,6 @@ static void dnnl_describe(const struct engine *e, char *text, size_t n)
              d->n_workers, d->n_workers == 1 ? "" : "s", library,
              e->setup.precision == PRECISION_BF16 ? "bf16" : "fp32", (double)host_row_bytes(&d->host) * mega,
              (double)memory * mega, d->learn.chunk);
-}
-
-fault dnnl_profile(struct engine *e)
-{
-    struct dnnl *d = (struct dnnl *)e;
-    d->learn.seconds = ARENA_NEW(&d->learn.arena, double, d->n_workers * d->learn.n_jobs);
-    return d->learn.seconds ? OK : OUT_OF_MEMORY;
-}
-
-size_t dnnl_profile_lines(const struct engine *e, struct profile_line *lines, size_t most)
-{
-    const struct dnnl *d = (const struct dnnl *)e;
-    const struct program *p = &d->learn;
-    size_t n = 0;
-    for (size_t i = 0; p->seconds && i < p->n_jobs && n < most; i++) {
-        const struct job *job = &p->jobs[i];
-        double seconds = 0;
-        for (size_t w = 0; w < d->n_workers; w++)
-            seconds += p->seconds[w * p->n_jobs + i];
-        lines[n++] =
-            (struct profile_line){job->unit ? job->unit->op->name : "", job->name, job->phase, seconds};
-    }
-    return n;
 }
 
 const struct engine_ops engine_dnnl = {

@@ -50,13 +50,13 @@ static void fold_conv(struct program *p, struct unit *conv)
     }
 }
 
-void fold(struct program *p)
+void program_fold(struct program *p)
 {
     size_t n = p->setup->graph->n_ops;
     for (size_t i = 0; i < n; i++)
         if (p->units[i].op->kind == OP_ADD)
             fold_add(p, &p->units[i]);
     for (size_t i = 0; i < n; i++)
-        if (p->units[i].maker == &own_conv_maker)
+        if (p->units[i].maker == &conv_own_maker)
             fold_conv(p, &p->units[i]);
 }

@@ -284,15 +284,21 @@ static void back_sums(const struct task *t, const struct norm *m, struct back *b
     }
 }
 
+static struct back back_of(const struct task *t, const struct unit *u)
+{
+    const struct norm *m = u->own;
+    return (struct back){.l = &u->in,
+                         .samples = t->n,
+                         .x = task_chunk(t, u->x[0]),
+                         .dy = task_chunk(t, u->dy),
+                         .width = m->width,
+                         .relu = u->op->relu};
+}
+
 static void back_sums_chunk(const struct task *t, const struct unit *u)
 {
     const struct norm *m = u->own;
-    struct back b = {.l = &u->in,
-                     .samples = t->n,
-                     .x = task_chunk(t, u->x[0]),
-                     .dy = task_chunk(t, u->dy),
-                     .width = m->width,
-                     .relu = u->op->relu};
+    struct back b = back_of(t, u);
     back_sums(t, m, &b);
 }
 
@@ -360,12 +366,7 @@ INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool add
 static void back_apply_chunk(const struct task *t, const struct unit *u)
 {
     const struct norm *m = u->own;
-    struct back b = {.l = &u->in,
-                     .samples = t->n,
-                     .x = task_chunk(t, u->x[0]),
-                     .dy = task_chunk(t, u->dy),
-                     .width = m->width,
-                     .relu = u->op->relu};
+    struct back b = back_of(t, u);
     void *dx = task_chunk(t, u->dx[0]);
     for (size_t g = 0; g < u->in.groups; g++) {
         b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
@@ -378,7 +379,7 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
 static int bias_left(const struct program *p, const struct unit *u)
 {
     int from = p->setup->graph->tensors[u->op->in[0]].producer;
-    return from >= 0 && p->units[from].maker == &own_conv_maker ? p->units[from].op->bias : -1;
+    return from >= 0 && p->units[from].maker == &conv_own_maker ? p->units[from].op->bias : -1;
 }
 
 static fault batchnorm_prepare(struct program *p, struct unit *u)

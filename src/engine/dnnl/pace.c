@@ -1,6 +1,8 @@
 /* pace.c - see pace.h. */
 #include "engine/dnnl/pace.h"
 
+#include <math.h>
+
 enum { LESSONS_BETWEEN_TRIALS = 3 };
 
 static const double much_slower = 1.25, clearly_faster = 0.8, newest_share = 0.5;
@@ -23,11 +25,6 @@ bool pace_alone(struct pace *p)
     p->since_trial = 0;
     p->was_tried = true;
     return !p->is_alone;
-}
-
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
 }
 
 static double smooth(double old, double new)
@@ -55,7 +52,7 @@ static void note_trial(struct pace *p, double seconds)
         p->cost = p->patience = 0;
         return;
     }
-    p->patience = p->patience > 0 ? smaller(patience_grows * p->patience, most_patience) : patience_at_first;
+    p->patience = p->patience > 0 ? fmin(patience_grows * p->patience, most_patience) : patience_at_first;
     p->cost = seconds > habit ? seconds - habit : 0;
     if (!p->is_alone)
         p->usual = p->shared; /* this is how fast sharing is now */

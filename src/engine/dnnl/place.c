@@ -45,7 +45,7 @@ static size_t lowest_gap(const struct program *p, const struct buffer *b, struct
     return at;
 }
 
-void place_buffers(struct program *p)
+void program_place_buffers(struct program *p)
 {
     struct buffer **order = ARENA_NEW(&p->arena, struct buffer *, p->n_buffers);
     if (!order) {

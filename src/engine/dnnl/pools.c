@@ -292,11 +292,6 @@ INLINE void add_piece(const struct task *t, const struct unit *u, struct piece p
         }
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void each_piece(const struct task *t, const struct unit *u, bool back)
 {
     size_t before = (u->out.shape.c - u->in.shape.c) / 2;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "engine/host.h"
 
 static const struct op_maker *makers[N_OPS] = {
@@ -81,7 +80,7 @@ void flat_reserve(struct program *p, size_t n_bytes)
         p->buffers[p->flat].n_bytes = n_bytes;
 }
 
-void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
+void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run,
              const struct unit *u)
 {
     if (p->n_jobs == p->most_jobs) {
@@ -96,7 +95,7 @@ void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, 
         p->jobs = more;
         p->most_jobs = most;
     }
-    p->jobs[p->n_jobs++] = (struct job){run, name, u, kind, phase, n_slices};
+    p->jobs[p->n_jobs++] = (struct job){run, u, kind, phase, n_slices};
     if (phase == p->n_phases)
         p->phase_has_jobs = true;
     if (phase > p->last_phase)
@@ -206,7 +205,7 @@ static void unit_init(struct program *p, size_t index)
     }
     u->maker = makers[op->kind];
     if (op->kind == OP_CONV && conv_is_own(p, u))
-        u->maker = &own_conv_maker;
+        u->maker = &conv_own_maker;
 }
 
 static fault make_units(struct program *p)
@@ -217,7 +216,7 @@ static fault make_units(struct program *p)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < g->n_ops; i++)
         unit_init(p, i);
-    fold(p);
+    program_fold(p);
     for (size_t i = 0; i < g->n_ops; i++)
         if (p->units[i].maker->prepare) {
             fault f = p->units[i].maker->prepare(p, &p->units[i]);
@@ -324,12 +323,12 @@ static fault build(struct program *p)
     if (!no_bytes)
         return OUT_OF_MEMORY;
     TRY(plan_make(g, p->is_learning, no_bytes, no_bytes, &p->arena, &p->plan));
-    TRY(arrange(p));
+    TRY(program_arrange(p));
     TRY(make_buffers(p));
     TRY(make_units(p));
     make_jobs(p);
     if (!p->is_full)
-        place_buffers(p);
+        program_place_buffers(p);
     if (p->is_full)
         return OUT_OF_MEMORY;
     return make_phases(p);
@@ -362,15 +361,8 @@ struct run {
 
 static void run_job(const struct task *t, size_t index)
 {
-    const struct program *p = t->program;
-    const struct job *job = &p->jobs[index];
-    if (!p->seconds) {
-        job->run(t, job->unit);
-        return;
-    }
-    double start = clock_now_s();
+    const struct job *job = &t->program->jobs[index];
     job->run(t, job->unit);
-    p->seconds[(size_t)t->worker * p->n_jobs + index] += clock_now_s() - start;
 }
 
 static void run_task(void *ctx, size_t piece, int worker)

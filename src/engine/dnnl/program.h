@@ -58,7 +58,6 @@ enum job_kind {
 
 struct job {
     job_fn *run;
-    const char *name; /* of the function, for profiles */
     const struct unit *unit;
     enum job_kind kind;
     int phase;
@@ -136,8 +135,7 @@ struct program {
                */
     int results; /* per chunk: struct result */
     size_t n_bytes, local_bytes;
-    bool is_full;    /* memory ran out while building */
-    double *seconds; /* [workers][n_jobs]: the time each job took so far, or NULL: nobody asked */
+    bool is_full; /* memory ran out while building */
 };
 
 struct result {
@@ -160,22 +158,22 @@ const struct program_verbs *program_verbs_of(enum isa isa);
 
 /* Inner steps of building: how every tensor lies, which ops do a part of their neighbours' work, where every
  * buffer lies. */
-fault arrange(struct program *p);
-void fold(struct program *p);
-void place_buffers(struct program *p);
+fault program_arrange(struct program *p);
+void program_fold(struct program *p);
+void program_place_buffers(struct program *p);
 
 /* For the ops' files, while building. */
 int buffer_add(struct program *p, size_t sample_bytes, size_t n_bytes);
 void buffer_use(struct program *p, int buffer);       /* by a chunk job of this phase               */
 void buffer_use_whole(struct program *p, int buffer); /* by slices or after-jobs of this phase      */
 void buffer_use_next(struct program *p, int buffer);  /* by slices of the phase after this          */
-void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run, const char *name,
+void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run,
              const struct unit *u);
-#define job_chunk(p, run, u)          job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, #run, u)
-#define job_slices(p, run, u, n)      job_add(p, JOB_SLICE, (p)->n_phases, n, run, #run, u)
-#define job_slices_next(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases + 1, n, run, #run, u)
-#define job_after(p, run, u)          job_add(p, JOB_AFTER, (p)->n_phases, 0, run, #run, u)
-#define job_prepare(p, run, u)        job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, #run, u)
+#define job_chunk(p, run, u)          job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, u)
+#define job_slices(p, run, u, n)      job_add(p, JOB_SLICE, (p)->n_phases, n, run, u)
+#define job_slices_next(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases + 1, n, run, u)
+#define job_after(p, run, u)          job_add(p, JOB_AFTER, (p)->n_phases, 0, run, u)
+#define job_prepare(p, run, u)        job_add(p, JOB_SLICE, PHASE_PREPARE, 1, run, u)
 void phase_end(struct program *p);
 void flat_reserve(struct program *p, size_t n_bytes); /* p->flat is at least so large */
 
@@ -212,7 +210,7 @@ struct op_maker {
 };
 /* Winograd convolutions of our own, where conv_is_own says so. */
 bool conv_is_own(const struct program *p, const struct unit *u);
-extern const struct op_maker conv_maker, own_conv_maker, batchnorm_maker, linear_maker, add_maker,
+extern const struct op_maker conv_maker, conv_own_maker, batchnorm_maker, linear_maker, add_maker,
     pointwise_maker, maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker,
     reshape_maker, loss_maker;
 

@@ -39,15 +39,17 @@ struct conv_words {
     const dnnl_dim_t *strides, *before, *after;
 };
 
-dnnl_status_t describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                               dnnl_primitive_desc_t *out);
+dnnl_status_t onednn_describe_forward(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                      const struct conv_words *c, dnnl_primitive_desc_t *out);
 /* `hint`: a descriptor of the same convolution forward. */
-dnnl_status_t describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                            dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out);
-dnnl_status_t describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const struct conv_words *c,
-                               dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out);
+dnnl_status_t onednn_describe_data(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                   const struct conv_words *c, dnnl_primitive_desc_t hint,
+                                   dnnl_primitive_desc_t *out);
+dnnl_status_t onednn_describe_weights(dnnl_engine_t engine, dnnl_primitive_attr_t attr,
+                                      const struct conv_words *c, dnnl_primitive_desc_t hint,
+                                      dnnl_primitive_desc_t *out);
 /* c = a times b */
-dnnl_status_t describe_product(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const order *a,
-                               const order *b, const order *c, dnnl_primitive_desc_t *out);
+dnnl_status_t onednn_describe_product(dnnl_engine_t engine, dnnl_primitive_attr_t attr, const order *a,
+                                      const order *b, const order *c, dnnl_primitive_desc_t *out);
 
 #endif

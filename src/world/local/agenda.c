@@ -17,14 +17,10 @@ static bool is_before(const struct moment *a, const struct moment *b)
 
 fault agenda_add(struct agenda *a, struct moment m)
 {
-    if (a->n == a->room) {
-        size_t room = a->room ? 2 * a->room : 64;
-        struct moment *heap = realloc(a->heap, room * sizeof *heap);
-        if (!heap)
-            return OUT_OF_MEMORY;
-        a->heap = heap;
-        a->room = room;
-    }
+    struct moment *heap = array_with_room(a->heap, &a->room, a->n + 1, sizeof *heap);
+    if (!heap)
+        return OUT_OF_MEMORY;
+    a->heap = heap;
     m.number = a->entered++;
     size_t i = a->n++;
     while (i > 0 && is_before(&m, &a->heap[(i - 1) / 2])) {

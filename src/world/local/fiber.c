@@ -44,38 +44,37 @@ struct turn {
     void *stack_pointer;
 };
 
-void veche_fiber_switch(void **save, void *load) __attribute__((visibility("hidden")));
-void veche_fiber_start(void) __attribute__((visibility("hidden")));
+void fiber_switch(void **save, void *load) __attribute__((visibility("hidden")));
+void fiber_start(void) __attribute__((visibility("hidden")));
 
 __asm__(".text\n"
-        ".hidden veche_fiber_switch\n.globl veche_fiber_switch\n.type veche_fiber_switch, @function\n"
-        "veche_fiber_switch:\n"
+        ".hidden fiber_switch\n.globl fiber_switch\n.type fiber_switch, @function\n"
+        "fiber_switch:\n"
         "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
         "    movq %rsp, (%rdi)\n"
         "    movq %rsi, %rsp\n"
         "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
         "    ret\n"
-        ".size veche_fiber_switch, .-veche_fiber_switch\n"
-        ".hidden veche_fiber_start\n.globl veche_fiber_start\n.type veche_fiber_start, @function\n"
-        "veche_fiber_start:\n" /* the first switch to a fiber returns here; r12 and r13 were laid out by
+        ".size fiber_switch, .-fiber_switch\n"
+        ".hidden fiber_start\n.globl fiber_start\n.type fiber_start, @function\n"
+        "fiber_start:\n" /* the first switch to a fiber returns here; r12 and r13 were laid out by
                                   turn_prepare */
         "    movq %r12, %rdi\n"
         "    call *%r13\n"
         "    ud2\n"
-        ".size veche_fiber_start, .-veche_fiber_start\n");
+        ".size fiber_start, .-fiber_start\n");
 
 static void turn_switch(struct turn *from, struct turn *to)
 {
-    veche_fiber_switch(&from->stack_pointer, to->stack_pointer);
+    fiber_switch(&from->stack_pointer, to->stack_pointer);
 }
 
 static void turn_prepare(struct turn *t, void *stack, size_t n_bytes, void (*first)(struct fiber *),
                          struct fiber *f)
 {
     uintptr_t top = ((uintptr_t)stack + n_bytes) & ~(uintptr_t)15;
-    void **sp =
-        (void **)(top - 16); /* so that the stack is aligned as at a call when veche_fiber_start runs */
-    *--sp = (void *)(uintptr_t)veche_fiber_start;
+    void **sp = (void **)(top - 16); /* so that the stack is aligned as at a call when fiber_start runs */
+    *--sp = (void *)(uintptr_t)fiber_start;
     *--sp = NULL;                     /* rbp */
     *--sp = NULL;                     /* rbx */
     *--sp = f;                        /* r12 */

@@ -136,12 +136,12 @@ enum {
 extern const struct world_ops local_world;
 
 /* local.c */
-void wake(struct actor *a, fault verdict);
-fault park(struct actor *a);
-fault expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what);
-fault begin_life(struct actor *a);
+void actor_wake(struct actor *a, fault verdict);
+fault actor_park(struct actor *a);
+fault local_expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what);
+fault actor_begin_life(struct actor *a);
 /* Tells the watcher, but not from an agent's own small stack. `kind` lives as long as the program. */
-void say(struct local *w, size_t agent, const char *kind, const char *text);
+void local_say(struct local *w, size_t agent, const char *kind, const char *text);
 
 static inline struct actor *actor_of(struct link *l)
 {
@@ -170,21 +170,21 @@ bool local_has_mail(const struct link *l, uint64_t tag);
 void local_forget(struct link *l, uint64_t tag);
 void local_dissolve(struct link *l, uint64_t below, const char *why);
 uint64_t local_dissolved(const struct link *l);
-size_t bytes_of_span(const struct local *w, struct span s);
+size_t local_span_bytes(const struct local *w, struct span s);
 /* The wait an actor is about to begin ends when patience does. */
-fault add_deadline(struct actor *a);
-fault arrive(struct local *w, struct message *m);
+fault actor_add_deadline(struct actor *a);
+fault message_arrive(struct local *w, struct message *m);
 void message_free(struct local *w, struct message *m);
 /* The message that has been under way or unread for longest of those that hold a spare row of this kind is
  * given up; false where there is none. */
-bool give_up_oldest(struct local *w, enum row row);
-void drop_mail(struct actor *a);
+bool message_give_up_oldest(struct local *w, enum row row);
+void actor_drop_mail(struct actor *a);
 
 /* verbs.c */
 extern const struct link_ops local_link;
-fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
-void average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
-fault adopt_now(struct local *w, struct actor *a, struct actor *peer);
+fault local_average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
+void local_average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
+fault local_adopt_now(struct local *w, struct actor *a, struct actor *peer);
 
 /* rows.c */
 fault rows_open(struct local *w);
@@ -192,28 +192,28 @@ void rows_close(struct local *w);
 fault snapshot_take(struct actor *a, enum row row, size_t first, size_t end, struct snapshot **out);
 void snapshot_drop(struct local *w, struct snapshot *s);
 /* Before floats of a row are written: what was sent of them is copied away. */
-fault about_to_write(struct actor *a, enum row row, size_t first, size_t end);
-fault copy_row(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end);
+fault rows_about_to_write(struct actor *a, enum row row, size_t first, size_t end);
+fault rows_copy(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end);
 
 /* wires.c */
-bool can_reach(const struct local *w, size_t a, size_t b); /* as far as a knows */
-bool gets_through(const struct local *w, size_t a, size_t b);
+bool wires_can_reach(const struct local *w, size_t a, size_t b); /* as far as a knows */
+bool wires_get_through(const struct local *w, size_t a, size_t b);
 /* Books a transfer that begins now at the earliest; returns when the last byte is there. */
-double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
-fault cut_pair(struct local *w, size_t a, size_t b);
-void mend_pair(struct local *w, size_t a, size_t b);
-bool pair_is_cut(const struct local *w, size_t a, size_t b);
-fault heal_all(struct local *w);
-fault partition(struct local *w, const struct event *e);
-uint64_t takes_part_from(const struct local *w, size_t a, size_t b);
+double wires_transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
+fault wires_cut_pair(struct local *w, size_t a, size_t b);
+void wires_mend_pair(struct local *w, size_t a, size_t b);
+bool wires_pair_is_cut(const struct local *w, size_t a, size_t b);
+fault wires_heal_all(struct local *w);
+fault wires_partition(struct local *w, const struct event *e);
+uint64_t wires_take_part_from(const struct local *w, size_t a, size_t b);
 
 /* mail.c: the actor has waited since then for `peer`, or for ANYONE and nobody came. */
-void count_wait(struct actor *a, size_t peer, double since_s);
+void actor_count_wait(struct actor *a, size_t peer, double since_s);
 
 /* script.c */
 fault script_open(struct local *w);
 fault script_moment(struct local *w, const struct moment *m);
 /* Somebody who is down will be back. */
-bool a_return_is_due(const struct local *w);
+bool script_return_is_due(const struct local *w);
 
 #endif

@@ -12,7 +12,7 @@ enum { STACK_BYTES = 64 << 10 };
 
 /* ---- notes ---- */
 
-void say(struct local *w, size_t agent, const char *kind, const char *text)
+void local_say(struct local *w, size_t agent, const char *kind, const char *text)
 {
     size_t n = strlen(text) + 1;
     struct noted *note = w->replaying ? NULL : malloc(sizeof *note + n);
@@ -48,14 +48,14 @@ static void make_ready(struct actor *a)
 }
 
 /* The verb an actor waits in returns `verdict`, which is taken. */
-void wake(struct actor *a, fault verdict)
+void actor_wake(struct actor *a, fault verdict)
 {
     a->verdict = verdict;
     a->receives = a->in_vain = false;
     make_ready(a);
 }
 
-fault park(struct actor *a)
+fault actor_park(struct actor *a)
 {
     a->life = LIFE_PARKED;
     a->ticket++;
@@ -66,7 +66,7 @@ fault park(struct actor *a)
 }
 
 /* Something that concerns the wait an actor is about to begin. */
-fault expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what)
+fault local_expect(struct local *w, double at_s, int kind, struct actor *who, size_t whom, void *what)
 {
     return agenda_add(&w->agenda, (struct moment){.at_s = at_s,
                                                   .kind = kind,
@@ -85,7 +85,7 @@ static void live(void *arg)
     a->verdict = f;
 }
 
-fault begin_life(struct actor *a)
+fault actor_begin_life(struct actor *a)
 {
     fiber_begin(a->fiber, live, a);
     a->verdict = OK;
@@ -170,8 +170,8 @@ static fault reach_deadline(struct local *w)
     char whom[32] = "anyone";
     if (a->from != ANYONE)
         snprintf(whom, sizeof whom, "agent %zu", a->from);
-    wake(a, FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", a->link.self,
-                 w->stage->experiment->network.patience_s, whom));
+    actor_wake(a, FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", a->link.self,
+                       w->stage->experiment->network.patience_s, whom));
     return OK;
 }
 
@@ -187,20 +187,20 @@ static fault reach_moment(struct local *w, const struct moment *m)
     struct actor *who = &w->actors[m->who];
     switch (m->kind) {
     case MOMENT_ARRIVE:
-        return arrive(w, m->what);
+        return message_arrive(w, m->what);
     case MOMENT_WAKE:
         if (!is_stale(w, m->who, m->ticket))
-            wake(who, OK);
+            actor_wake(who, OK);
         return OK;
     case MOMENT_AVERAGE:
         if (!is_stale(w, m->who, m->ticket) && !hangs(w, who, m->whom))
-            wake(who, average_now(w, who, &w->actors[m->whom], (row_set)(uintptr_t)m->what));
+            actor_wake(who, local_average_now(w, who, &w->actors[m->whom], (row_set)(uintptr_t)m->what));
         else
-            average_lost(who, &w->actors[m->whom]);
+            local_average_lost(who, &w->actors[m->whom]);
         return OK;
     case MOMENT_ADOPT:
         if (!is_stale(w, m->who, m->ticket) && !hangs(w, who, m->whom))
-            wake(who, adopt_now(w, who, &w->actors[m->whom]));
+            actor_wake(who, local_adopt_now(w, who, &w->actors[m->whom]));
         else
             w->actors[m->whom].link.counts.lost++;
         return OK;
@@ -233,7 +233,7 @@ static bool is_over(const struct local *w)
 {
     if (w->n_up)
         return false;
-    return count_done(w) || !a_return_is_due(w);
+    return count_done(w) || !script_return_is_due(w);
 }
 
 /* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its
@@ -312,7 +312,7 @@ static fault open_actors(struct local *w, struct agent *agents, const double *sp
         a->mail_end = &a->mail;
         agents[i].link = &a->link;
         a->fiber = fibers_at(w->fibers, i);
-        TRY(begin_life(a));
+        TRY(actor_begin_life(a));
     }
     return OK;
 }
@@ -365,7 +365,7 @@ static void drop_messages(struct local *w)
             message_free(w, m.what);
     }
     for (size_t i = 0; w->actors && i < w->n; i++)
-        drop_mail(&w->actors[i]);
+        actor_drop_mail(&w->actors[i]);
     while (w->free_messages) {
         struct message *next = w->free_messages->next;
         free(w->free_messages);

@@ -33,7 +33,7 @@ void message_free(struct local *w, struct message *m)
     w->free_messages = m;
 }
 
-void drop_mail(struct actor *a)
+void actor_drop_mail(struct actor *a)
 {
     while (a->mail) {
         struct message *next = a->mail->next;
@@ -90,13 +90,13 @@ static void hear_of_dissolution(struct actor *a, uint64_t below, const char *why
     forget_between(a, TAG_GROUP, below);
     snprintf(a->why_dissolved, sizeof a->why_dissolved, "%s", why);
     if (a->life == LIFE_PARKED && a->receives && is_dissolved(a, a->tag))
-        wake(a, FAIL(FAULT_PEER, "%s", why));
+        actor_wake(a, FAIL(FAULT_PEER, "%s", why));
 }
 
-fault arrive(struct local *w, struct message *m)
+fault message_arrive(struct local *w, struct message *m)
 {
     struct actor *to = &w->actors[m->to];
-    if (m->given_up || !gets_through(w, m->from, m->to)) {
+    if (m->given_up || !wires_get_through(w, m->from, m->to)) {
         w->actors[m->from].link.counts.lost++;
         message_free(w, m);
         return OK;
@@ -116,17 +116,17 @@ fault arrive(struct local *w, struct message *m)
     to->mail_end = &m->next;
     if (to->life == LIFE_PARKED && to->receives && to->tag == m->tag &&
         (to->from == m->from || to->from == ANYONE))
-        wake(to, OK);
+        actor_wake(to, OK);
     return OK;
 }
 
 static fault post(struct actor *a, struct message *m, size_t n_bytes)
 {
     struct local *w = a->world;
-    double at_s = transfer(w, a, &w->actors[m->to], n_bytes);
+    double at_s = wires_transfer(w, a, &w->actors[m->to], n_bytes);
     m->number = w->posted++;
     if (at_s <= w->now_s)
-        return arrive(w, m);
+        return message_arrive(w, m);
     return agenda_add(
         &w->agenda, (struct moment){.at_s = at_s, .kind = MOMENT_ARRIVE, .who = (uint32_t)m->to, .what = m});
 }
@@ -139,7 +139,7 @@ static size_t floats_in(const struct local *w, struct span s, enum row row)
     return end > s.first ? end - s.first : 0;
 }
 
-size_t bytes_of_span(const struct local *w, struct span s)
+size_t local_span_bytes(const struct local *w, struct span s)
 {
     size_t n = 0;
     for (int row = 0; row < N_ROWS; row++)
@@ -163,7 +163,7 @@ fault local_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 {
     struct actor *a = actor_of(l);
     MUST_BE_UP(a);
-    if (!can_reach(a->world, l->self, to))
+    if (!wires_can_reach(a->world, l->self, to))
         return gone(a, to);
     struct message *m = message_new(a->world);
     if (!m)
@@ -176,7 +176,7 @@ fault local_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
         message_free(a->world, m);
         return f;
     }
-    return post(a, m, bytes_of_span(a->world, span));
+    return post(a, m, local_span_bytes(a->world, span));
 }
 
 static fault send_bytes(struct actor *a, size_t to, uint64_t tag, const void *bytes, size_t n, bool dissolves)
@@ -201,7 +201,7 @@ fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, siz
 {
     struct actor *a = actor_of(l);
     MUST_BE_UP(a);
-    if (!can_reach(a->world, l->self, to))
+    if (!wires_can_reach(a->world, l->self, to))
         return gone(a, to);
     return send_bytes(a, to, tag, bytes, n, false);
 }
@@ -216,7 +216,7 @@ void local_dissolve(struct link *l, uint64_t below, const char *why)
     char text[sizeof a->why_dissolved];
     snprintf(text, sizeof text, "%s", why);
     for (size_t to = 0; to < l->n_members; to++)
-        if (to != l->self && can_reach(a->world, l->self, to))
+        if (to != l->self && wires_can_reach(a->world, l->self, to))
             fault_drop(send_bytes(a, to, below, text, strlen(text) + 1, true));
 }
 
@@ -276,7 +276,7 @@ static struct message *oldest_under_way(const struct local *w, enum row row)
     return oldest;
 }
 
-bool give_up_oldest(struct local *w, enum row row)
+bool message_give_up_oldest(struct local *w, enum row row)
 {
     struct message **at = oldest_mail(w, row), *m = at ? *at : oldest_under_way(w, row);
     if (!m)
@@ -297,7 +297,7 @@ bool give_up_oldest(struct local *w, enum row row)
     return true;
 }
 
-fault add_deadline(struct actor *a)
+fault actor_add_deadline(struct actor *a)
 {
     struct local *w = a->world;
     if (w->n_deadlines == w->deadline_room) {
@@ -318,7 +318,7 @@ fault add_deadline(struct actor *a)
 }
 
 /* What one waits for a peer while one's own lesson goes on is no loss. */
-void count_wait(struct actor *a, size_t peer, double since_s)
+void actor_count_wait(struct actor *a, size_t peer, double since_s)
 {
     double learnt_s = a->lesson_began_s + a->lesson_takes_s, from = since_s > learnt_s ? since_s : learnt_s;
     double seconds = a->world->now_s > from ? a->world->now_s - from : 0;
@@ -333,17 +333,17 @@ static fault wait_for_mail(struct actor *a, size_t from, uint64_t tag, struct me
         return FAIL(FAULT_PEER, "%s", a->why_dissolved);
     struct message *m = take_mail(a, from, tag);
     if (!m) {
-        if (from != ANYONE && !can_reach(a->world, a->link.self, from))
+        if (from != ANYONE && !wires_can_reach(a->world, a->link.self, from))
             return gone(a, from);
         double since = a->world->now_s;
-        TRY(add_deadline(a));
+        TRY(actor_add_deadline(a));
         a->receives = true;
         a->from = from;
         a->tag = tag;
-        fault f = park(a);
+        fault f = actor_park(a);
         a->receives = false;
         m = f ? NULL : take_mail(a, from, tag);
-        count_wait(a, m ? m->from : from, since);
+        actor_count_wait(a, m ? m->from : from, since);
         TRY(f);
         if (!m)
             return FAIL(FAULT_PEER, "what agent %zu was sent is given up: too many rows are under way",

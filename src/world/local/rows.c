@@ -91,7 +91,7 @@ void snapshot_drop(struct local *w, struct snapshot *s)
     w->free_snapshots = s;
 }
 
-fault copy_row(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end)
+fault rows_copy(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end)
 {
     float one = 1;
     return tape_blend(w->tape, (struct blend){.row = row,
@@ -110,7 +110,7 @@ static fault copy_away(struct local *w, struct snapshot *s)
     leave_owner(w, s);
     s->at = w->free_rows[s->row][--w->n_free_rows[s->row]];
     s->owner = NOBODY;
-    return copy_row(w, s->row, from, s->at, s->first, s->end);
+    return rows_copy(w, s->row, from, s->at, s->first, s->end);
 }
 
 static struct snapshot *live_within(const struct actor *a, enum row row, size_t first, size_t end)
@@ -121,14 +121,14 @@ static struct snapshot *live_within(const struct actor *a, enum row row, size_t 
     return s;
 }
 
-fault about_to_write(struct actor *a, enum row row, size_t first, size_t end)
+fault rows_about_to_write(struct actor *a, enum row row, size_t first, size_t end)
 {
     struct local *w = a->world;
     struct snapshot *s;
     while ((s = live_within(a, row, first, end))) { /* giving up a message may let go of it, too */
         if (w->n_free_rows[row])
             TRY(copy_away(w, s));
-        else if (!give_up_oldest(w, row))
+        else if (!message_give_up_oldest(w, row))
             return FAIL(FAULT_MEMORY, "out of memory: all %zu spare rows of parameters are in use",
                         w->engine->setup.n_spare - 1);
     }

@@ -14,7 +14,7 @@ static void notice(struct local *w, size_t i, const char *why)
     for (size_t j = 0; j < w->n; j++) {
         struct actor *b = &w->actors[j];
         if (b->life == LIFE_PARKED && (b->receives || b->in_vain) && b->from == i)
-            wake(b, FAIL(FAULT_PEER, "%s", why));
+            actor_wake(b, FAIL(FAULT_PEER, "%s", why));
     }
 }
 
@@ -35,13 +35,13 @@ static void go_down(struct local *w, size_t i)
     struct actor *a = &w->actors[i];
     a->alive = false;
     a->falls++;
-    drop_mail(a);
+    actor_drop_mail(a);
     if (a->life == LIFE_READY) { /* it was woken by what happened just before at this moment */
         fault_drop(a->verdict);
         a->verdict = FAIL(FAULT_CRASH, "the machine of agent %zu is down", i);
     }
     if (a->life == LIFE_PARKED)
-        wake(a, FAIL(FAULT_CRASH, "the machine of agent %zu is down", i));
+        actor_wake(a, FAIL(FAULT_CRASH, "the machine of agent %zu is down", i));
 }
 
 static fault crash(struct local *w, size_t i)
@@ -51,7 +51,7 @@ static fault crash(struct local *w, size_t i)
     if (!w->actors[i].alive)
         return OK;
     snprintf(text, sizeof text, "agent %zu is down", i);
-    say(w, i, "crash", text);
+    local_say(w, i, "crash", text);
     go_down(w, i);
     if (notice_s > 0)
         return expect_notice(w, i, notice_s, CRASHED);
@@ -66,7 +66,7 @@ static fault stall(struct local *w, size_t i)
     if (!w->actors[i].alive)
         return OK;
     snprintf(text, sizeof text, "agent %zu stalls", i);
-    say(w, i, "stall", text);
+    local_say(w, i, "stall", text);
     go_down(w, i);
     return expect_notice(w, i, w->stage->experiment->network.patience_s, STALLED);
 }
@@ -83,7 +83,7 @@ static void notice_fall(struct local *w, size_t i, uint32_t fall, uint64_t how)
     }
     snprintf(text, sizeof text, "agent %zu has stalled (nothing was heard of it for %g s)", i,
              w->stage->experiment->network.patience_s);
-    say(w, i, "stall", text);
+    local_say(w, i, "stall", text);
     notice(w, i, text);
 }
 
@@ -117,7 +117,7 @@ static fault bring_back(struct local *w, size_t i)
     if (!w->stage->asynchronous)
         a->agent->k = a->joined = round_to_join(w, i);
     a->agent->returned = true;
-    return begin_life(a);
+    return actor_begin_life(a);
 }
 
 static fault happen(struct local *w, const struct event *e)
@@ -136,18 +136,18 @@ static fault happen(struct local *w, const struct event *e)
             TRY(bring_back(w, e->who.agents[i]));
         return OK;
     case EVENT_CUT:
-        say(w, e->who.agents[0], "cut", "a link is cut");
-        return cut_pair(w, e->who.agents[0], e->who.agents[1]);
+        local_say(w, e->who.agents[0], "cut", "a link is cut");
+        return wires_cut_pair(w, e->who.agents[0], e->who.agents[1]);
     case EVENT_MEND:
-        say(w, e->who.agents[0], "mend", "a link is mended");
-        mend_pair(w, e->who.agents[0], e->who.agents[1]);
+        local_say(w, e->who.agents[0], "mend", "a link is mended");
+        wires_mend_pair(w, e->who.agents[0], e->who.agents[1]);
         return OK;
     case EVENT_PARTITION:
-        say(w, 0, "partition", "the network falls into parts");
-        return partition(w, e);
+        local_say(w, 0, "partition", "the network falls into parts");
+        return wires_partition(w, e);
     case EVENT_HEAL:
-        say(w, 0, "heal", "every link works again");
-        return heal_all(w);
+        local_say(w, 0, "heal", "every link works again");
+        return wires_heal_all(w);
     case N_EVENTS:
         break;
     }
@@ -209,15 +209,15 @@ static fault random_link(struct local *w, size_t i, uint32_t side)
 {
     const struct random_events *r = &w->stage->experiment->events.random;
     struct edge e = w->stage->topology->edges[i];
-    bool cut = pair_is_cut(w, e.a, e.b);
+    bool cut = wires_pair_is_cut(w, e.a, e.b);
     if (side == BEGINS && !cut) {
-        say(w, e.a, "cut", "a link is cut");
-        TRY(cut_pair(w, e.a, e.b));
+        local_say(w, e.a, "cut", "a link is cut");
+        TRY(wires_cut_pair(w, e.a, e.b));
         return expect_random(w, MOMENT_RANDOM_LINK, i, ENDS, r->cut_s);
     }
     if (side == ENDS && cut) {
-        say(w, e.a, "mend", "a link is mended");
-        mend_pair(w, e.a, e.b);
+        local_say(w, e.a, "mend", "a link is mended");
+        wires_mend_pair(w, e.a, e.b);
     }
     return expect_random(w, MOMENT_RANDOM_LINK, i, BEGINS, r->cut_every_s);
 }
@@ -230,7 +230,7 @@ static bool brings_somebody_back(const struct local *w, const struct event *e)
     return false;
 }
 
-bool a_return_is_due(const struct local *w)
+bool script_return_is_due(const struct local *w)
 {
     for (size_t i = 0; i < w->agenda.n; i++) {
         const struct moment *m = &w->agenda.heap[i];

@@ -97,22 +97,9 @@ void tape_set_silent(struct tape *t, bool silent)
 
 /* The array with room for at least n items, doubled as needed; NULL when memory is out, the old one
  * untouched. */
-static void *with_room(void *array, size_t *room, size_t n, size_t size)
-{
-    if (n <= *room)
-        return array;
-    size_t wanted = *room ? *room : 64;
-    while (wanted < n)
-        wanted *= 2;
-    void *longer = realloc(array, wanted * size);
-    if (longer)
-        *room = wanted;
-    return longer;
-}
-
 #define MAKE_ROOM(array, room, n)                                                                            \
     do {                                                                                                     \
-        void *longer_ = with_room((array), (room), (n), sizeof *(array));                                    \
+        void *longer_ = array_with_room((array), (room), (n), sizeof *(array));                              \
         if (!longer_)                                                                                        \
             return OUT_OF_MEMORY;                                                                            \
         (array) = longer_;                                                                                   \
@@ -123,11 +110,6 @@ static struct mark *mark_of(struct tape *t, enum row row, size_t i)
     return &t->marks[(size_t)row * t->n_rows + i];
 }
 
-static uint32_t later(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint32_t level_to_read(struct tape *t, enum row row, size_t i)
 {
     return mark_of(t, row, i)->wrote + 1;
@@ -136,13 +118,13 @@ static uint32_t level_to_read(struct tape *t, enum row row, size_t i)
 static uint32_t level_to_write(struct tape *t, enum row row, size_t i)
 {
     const struct mark *m = mark_of(t, row, i);
-    return later(m->read, m->wrote) + 1;
+    return larger(m->read, m->wrote) + 1;
 }
 
 static void has_read(struct tape *t, enum row row, size_t i, uint32_t level)
 {
     struct mark *m = mark_of(t, row, i);
-    m->read = later(m->read, level);
+    m->read = larger(m->read, level);
 }
 
 static void has_written(struct tape *t, enum row row, size_t i, uint32_t level)
@@ -162,8 +144,8 @@ fault tape_learn(struct tape *t, size_t agent, uint64_t lesson)
     if (t->silent)
         return OK;
     uint32_t level = level_to_read(t, ROW_PARAMS, agent);
-    level = later(level, level_to_write(t, ROW_GRADS, agent));
-    level = later(level, level_to_write(t, ROW_STATS, agent));
+    level = larger(level, level_to_write(t, ROW_GRADS, agent));
+    level = larger(level, level_to_write(t, ROW_STATS, agent));
     level = (level + LESSON_LEVELS - 1) / LESSON_LEVELS * LESSON_LEVELS;
     has_read(t, ROW_PARAMS, agent, level);
     has_written(t, ROW_GRADS, agent, level);
@@ -179,7 +161,7 @@ fault tape_update(struct tape *t, struct update u)
     uint32_t level = level_to_read(t, ROW_GRADS, u.replica);
     static const enum row written[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
     for (size_t i = 0; i < 3; i++)
-        level = later(level, level_to_write(t, written[i], u.replica));
+        level = larger(level, level_to_write(t, written[i], u.replica));
     has_read(t, ROW_GRADS, u.replica, level);
     for (size_t i = 0; i < 3; i++)
         has_written(t, written[i], u.replica, level);
@@ -201,9 +183,9 @@ static uint32_t level_of_blend(struct tape *t, const struct blend *b)
 {
     uint32_t level = level_to_write(t, b->row, b->into);
     if (b->also != NO_ROW)
-        level = later(level, level_to_write(t, b->row, b->also));
+        level = larger(level, level_to_write(t, b->row, b->also));
     for (size_t i = 0; i < b->n; i++)
-        level = later(level, level_to_read(t, row_of_term(b, i), b->from[i]));
+        level = larger(level, level_to_read(t, row_of_term(b, i), b->from[i]));
     return level;
 }
 

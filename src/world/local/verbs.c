@@ -1,5 +1,6 @@
 /* verbs.c - what agents may ask for, on a virtual clock. A verb that takes time leaves an entry on the agenda
  * and parks. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "experiment/machines.h"
@@ -13,8 +14,8 @@ static double local_link_now(const struct link *l)
 static fault sleep_until(struct actor *a, double at_s)
 {
     MUST_BE_UP(a);
-    TRY(expect(a->world, at_s, MOMENT_WAKE, a, 0, NULL));
-    return park(a);
+    TRY(local_expect(a->world, at_s, MOMENT_WAKE, a, 0, NULL));
+    return actor_park(a);
 }
 
 static fault local_sleep(struct link *l, double seconds)
@@ -37,8 +38,8 @@ static fault local_learn(struct link *l, uint64_t lesson)
     struct actor *a = actor_of(l);
     const struct experiment *e = a->world->stage->experiment;
     MUST_BE_UP(a);
-    TRY(about_to_write(a, ROW_STATS, 0, TO_END));
-    TRY(about_to_write(a, ROW_GRADS, 0, TO_END));
+    TRY(rows_about_to_write(a, ROW_STATS, 0, TO_END));
+    TRY(rows_about_to_write(a, ROW_GRADS, 0, TO_END));
     TRY(tape_learn(a->world->tape, l->self, lesson));
     a->writes_at_lesson = a->writes;
     a->has_gradient = true;
@@ -68,9 +69,9 @@ static fault local_update(struct link *l, size_t first, size_t end, double lr, u
     MUST_BE_UP(a);
     TRY(move_floats(a, (double)(first < last ? last - first : 0) *
                            (double)optim_rows_moved(&a->world->stage->experiment->optim)));
-    TRY(about_to_write(a, ROW_PARAMS, first, end));
-    TRY(about_to_write(a, ROW_SLOT0, first, end));
-    TRY(about_to_write(a, ROW_SLOT1, first, end));
+    TRY(rows_about_to_write(a, ROW_PARAMS, first, end));
+    TRY(rows_about_to_write(a, ROW_SLOT0, first, end));
+    TRY(rows_about_to_write(a, ROW_SLOT1, first, end));
     a->writes++;
     a->has_gradient = false;
     return tape_update(a->world->tape, (struct update){l->self, lr, t, first, end});
@@ -104,7 +105,7 @@ static fault find_term(const struct actor *a, const struct term *t, size_t first
 static fault blend_terms(struct actor *a, struct blend *b, const struct term *terms, size_t *from,
                          enum row *from_rows, float *weights)
 {
-    TRY(about_to_write(a, b->row, b->first, b->end));
+    TRY(rows_about_to_write(a, b->row, b->first, b->end));
     for (size_t i = 0; i < b->n; i++) {
         TRY(find_term(a, &terms[i], b->first, b->end, &from[i]));
         from_rows[i] = terms[i].row;
@@ -163,20 +164,15 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
     return mix_now(l, into, first, end, terms, n);
 }
 
-static double later_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Until the rows are there, which `kind` of moment will see to, or patience is at its end. */
 static fault wait_for_rows(struct actor *a, double at_s, int kind, size_t peer, void *what)
 {
     double since = a->world->now_s;
-    TRY(expect(a->world, at_s, kind, a, peer, what));
-    TRY(add_deadline(a));
+    TRY(local_expect(a->world, at_s, kind, a, peer, what));
+    TRY(actor_add_deadline(a));
     a->from = peer;
-    fault f = park(a);
-    count_wait(a, peer, since);
+    fault f = actor_park(a);
+    actor_count_wait(a, peer, since);
     return f;
 }
 
@@ -185,37 +181,37 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
     struct actor *a = actor_of(l);
     struct local *w = a->world;
     MUST_BE_UP(a);
-    if (!can_reach(w, l->self, peer))
+    if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
-    size_t n_bytes = bytes_of_span(w, whole(rows));
+    size_t n_bytes = local_span_bytes(w, whole(rows));
     TRY(move_floats(a, (3 + 2) * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
-    if (!can_reach(w, l->self, peer))
+    if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    double there = transfer(w, a, b, n_bytes), back = transfer(w, b, a, n_bytes);
-    if (later_of(there, back) <= w->now_s && b->alive)
-        return average_now(w, a, b, rows);
-    return wait_for_rows(a, later_of(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
+    double there = wires_transfer(w, a, b, n_bytes), back = wires_transfer(w, b, a, n_bytes);
+    if (fmax(there, back) <= w->now_s && b->alive)
+        return local_average_now(w, a, b, rows);
+    return wait_for_rows(a, fmax(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
 }
 
-void average_lost(struct actor *a, struct actor *peer)
+void local_average_lost(struct actor *a, struct actor *peer)
 {
     a->link.counts.lost++;
     peer->link.counts.lost++;
 }
 
-fault average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows)
+fault local_average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows)
 {
-    if (!gets_through(w, a->link.self, peer->link.self)) {
-        average_lost(a, peer);
+    if (!wires_get_through(w, a->link.self, peer->link.self)) {
+        local_average_lost(a, peer);
         return gone(a, peer->link.self);
     }
     size_t i = a->link.self, j = peer->link.self, from[2] = {i < j ? i : j, i < j ? j : i};
     float halves[2] = {0.5f, 0.5f};
     for (int row = 0; row < N_ROWS; row++)
         if (rows & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
-            TRY(about_to_write(a, (enum row)row, 0, TO_END));
-            TRY(about_to_write(peer, (enum row)row, 0, TO_END));
+            TRY(rows_about_to_write(a, (enum row)row, 0, TO_END));
+            TRY(rows_about_to_write(peer, (enum row)row, 0, TO_END));
             TRY(tape_blend(w->tape, (struct blend){.row = (enum row)row,
                                                    .into = i,
                                                    .also = j,
@@ -238,15 +234,15 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     struct actor *a = actor_of(l);
     struct local *w = a->world;
     MUST_BE_UP(a);
-    if (!can_reach(w, l->self, peer))
+    if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    size_t n_bytes = bytes_of_span(w, whole(everything));
+    size_t n_bytes = local_span_bytes(w, whole(everything));
     TRY(move_floats(a, 2 * (double)n_bytes / sizeof(float)));
-    if (!can_reach(w, l->self, peer))
+    if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    double at_s = transfer(w, &w->actors[peer], a, n_bytes);
+    double at_s = wires_transfer(w, &w->actors[peer], a, n_bytes);
     if (at_s <= w->now_s && w->actors[peer].alive)
-        TRY(adopt_now(w, a, &w->actors[peer]));
+        TRY(local_adopt_now(w, a, &w->actors[peer]));
     else
         TRY(wait_for_rows(a, at_s, MOMENT_ADOPT, peer, NULL));
     if (round)
@@ -254,16 +250,16 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     return OK;
 }
 
-fault adopt_now(struct local *w, struct actor *a, struct actor *peer)
+fault local_adopt_now(struct local *w, struct actor *a, struct actor *peer)
 {
-    if (!gets_through(w, a->link.self, peer->link.self)) {
+    if (!wires_get_through(w, a->link.self, peer->link.self)) {
         peer->link.counts.lost++;
         return gone(a, peer->link.self);
     }
     for (int row = 0; row < N_ROWS; row++)
         if (everything & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
-            TRY(about_to_write(a, (enum row)row, 0, TO_END));
-            TRY(copy_row(w, (enum row)row, peer->link.self, a->link.self, 0, TO_END));
+            TRY(rows_about_to_write(a, (enum row)row, 0, TO_END));
+            TRY(rows_copy(w, (enum row)row, peer->link.self, a->link.self, 0, TO_END));
         }
     a->adopted_round = peer->agent->k;
     a->writes++;
@@ -275,12 +271,12 @@ static bool local_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
     const struct actor *a = (const struct actor *)l;
     /* a peer that came to its end did take part: what it sent before may still be under way */
-    return can_reach(a->world, l->self, peer) && k >= takes_part_from(a->world, l->self, peer);
+    return wires_can_reach(a->world, l->self, peer) && k >= wires_take_part_from(a->world, l->self, peer);
 }
 
 static bool local_can_reach(const struct link *l, size_t peer)
 {
-    return can_reach(((const struct actor *)l)->world, l->self, peer);
+    return wires_can_reach(((const struct actor *)l)->world, l->self, peer);
 }
 
 static bool local_may_return(const struct link *l, size_t peer)
@@ -340,7 +336,7 @@ static uint64_t local_staleness(const struct link *l)
 
 static void local_note(struct link *l, const char *kind, const char *text)
 {
-    say(actor_of(l)->world, l->self, kind, text);
+    local_say(actor_of(l)->world, l->self, kind, text);
 }
 
 const struct link_ops local_link = {

@@ -4,6 +4,7 @@
  * starts when both are free, in the order in which transfers were asked for, and its last byte is there a
  * latency after its end.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "world/local/inside.h"
@@ -13,7 +14,7 @@ static bool is_of(const struct cut *c, size_t a, size_t b)
     return (c->a == a && c->b == b) || (c->a == b && c->b == a);
 }
 
-bool pair_is_cut(const struct local *w, size_t a, size_t b)
+bool wires_pair_is_cut(const struct local *w, size_t a, size_t b)
 {
     for (size_t i = 0; i < w->n_cuts; i++)
         if (is_of(&w->cuts[i], a, b))
@@ -23,25 +24,20 @@ bool pair_is_cut(const struct local *w, size_t a, size_t b)
 
 static bool is_cut(const struct local *w, size_t a, size_t b)
 {
-    return (w->partitioned && w->group[a] != w->group[b]) || pair_is_cut(w, a, b);
+    return (w->partitioned && w->group[a] != w->group[b]) || wires_pair_is_cut(w, a, b);
 }
 
-bool can_reach(const struct local *w, size_t a, size_t b)
+bool wires_can_reach(const struct local *w, size_t a, size_t b)
 {
     return w->actors[a].alive && !w->actors[b].is_missed && !is_cut(w, a, b);
 }
 
-bool gets_through(const struct local *w, size_t a, size_t b)
+bool wires_get_through(const struct local *w, size_t a, size_t b)
 {
     return w->actors[a].alive && w->actors[b].alive && !is_cut(w, a, b);
 }
 
-static double latest(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
+double wires_transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
 {
     const struct network_settings *net = &w->stage->experiment->network;
     from->link.counts.bytes += n_bytes;
@@ -51,7 +47,7 @@ double transfer(struct local *w, struct actor *from, struct actor *to, size_t n_
     struct wire wire = network_wire(net, from->link.self, to->link.self);
     if (wire.bytes_per_s == 0)
         return w->now_s + wire.latency_s;
-    double start = latest(w->now_s, latest(from->card_out_s, to->card_in_s));
+    double start = fmax(w->now_s, fmax(from->card_out_s, to->card_in_s));
     double end = start + (double)n_bytes / wire.bytes_per_s;
     from->card_out_s = to->card_in_s = end;
     return end + wire.latency_s;
@@ -62,19 +58,15 @@ static void tell_waiting(struct local *w, size_t who, size_t gone)
 {
     struct actor *a = &w->actors[who];
     if (a->life == LIFE_PARKED && a->receives && a->from == gone)
-        wake(a, FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", gone, who));
+        actor_wake(a, FAIL(FAULT_PEER, "agent %zu cannot be reached from agent %zu", gone, who));
 }
 
-fault cut_pair(struct local *w, size_t a, size_t b)
+fault wires_cut_pair(struct local *w, size_t a, size_t b)
 {
-    if (w->n_cuts == w->cut_room) {
-        size_t room = w->cut_room ? 2 * w->cut_room : 16;
-        struct cut *cuts = realloc(w->cuts, room * sizeof *cuts);
-        if (!cuts)
-            return OUT_OF_MEMORY;
-        w->cuts = cuts;
-        w->cut_room = room;
-    }
+    struct cut *cuts = array_with_room(w->cuts, &w->cut_room, w->n_cuts + 1, sizeof *cuts);
+    if (!cuts)
+        return OUT_OF_MEMORY;
+    w->cuts = cuts;
     w->cuts[w->n_cuts++] = (struct cut){(uint32_t)a, (uint32_t)b};
     tell_waiting(w, a, b);
     tell_waiting(w, b, a);
@@ -105,7 +97,7 @@ static ptrdiff_t edge_between(const struct topology *t, size_t a, size_t b)
     return low < end && t->neighbour[low] == b ? (ptrdiff_t)t->edge_of[low] : -1;
 }
 
-uint64_t takes_part_from(const struct local *w, size_t a, size_t b)
+uint64_t wires_take_part_from(const struct local *w, size_t a, size_t b)
 {
     uint64_t ja = w->actors[a].joined, jb = w->actors[b].joined, from = ja > jb ? ja : jb;
     ptrdiff_t edge = w->stage->topology ? edge_between(w->stage->topology, a, b) : -1;
@@ -130,7 +122,7 @@ static bool *edges_cut(const struct local *w)
     return was_cut;
 }
 
-void mend_pair(struct local *w, size_t a, size_t b)
+void wires_mend_pair(struct local *w, size_t a, size_t b)
 {
     const struct topology *t = w->stage->topology;
     ptrdiff_t edge = t ? edge_between(t, a, b) : -1;
@@ -144,7 +136,7 @@ void mend_pair(struct local *w, size_t a, size_t b)
         rejoin_ends(w, (size_t)edge);
 }
 
-fault heal_all(struct local *w)
+fault wires_heal_all(struct local *w)
 {
     bool *was_cut = edges_cut(w);
     if (!was_cut)
@@ -156,7 +148,7 @@ fault heal_all(struct local *w)
     return OK;
 }
 
-fault partition(struct local *w, const struct event *e)
+fault wires_partition(struct local *w, const struct event *e)
 {
     bool *was_cut = edges_cut(w);
     if (!was_cut)

@@ -22,7 +22,7 @@ static const uint64_t low_24 = (1u << 24) - 1;
 static bool any_is_being_sent(const struct mpi *w, row_set rows)
 {
     for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row && is_being_sent(w, (enum row)row, 0, TO_END))
+        if (rows & 1u << row && sendings_hold(w, (enum row)row, 0, TO_END))
             return true;
     return false;
 }
@@ -43,7 +43,7 @@ static bool have_crossed(const struct mpi *w, const struct message *m)
 static void take_for_answer(struct mpi *w, struct message *m)
 {
     m->head.tag = w->question;
-    hear_answer(w, m);
+    ask_hear_answer(w, m);
 }
 
 /* An answer without rows. */
@@ -51,11 +51,11 @@ static void send_away(struct mpi *w, const struct message *m)
 {
     w->link.counts.unread++;
     w->link.counts.messages++;
-    tell(w, m->from, MSG_AVERAGE, m->head.tag, NULL, 0);
+    mpi_tell(w, m->from, MSG_AVERAGE, m->head.tag, NULL, 0);
 }
 
 /* One that comes too late answers nothing. */
-void hear_answer(struct mpi *w, struct message *m)
+void ask_hear_answer(struct mpi *w, struct message *m)
 {
     bool in_vain = (m->head.tag & low_24) != w->question;
     message_drop(w, in_vain ? m : w->answer);
@@ -77,7 +77,7 @@ static void average_and_swap(float *x, float *y, size_t n, bool x_first)
  * for the very peer that asks. */
 static bool rows_are_learnt_from(struct mpi *w)
 {
-    return w->lessons.job == JOB_LEARN && !w->keeps_copy && is_computing(w);
+    return w->lessons.job == JOB_LEARN && !w->keeps_copy && lessons_are_computing(w);
 }
 
 static bool try_to_average(struct mpi *w, struct message *m)
@@ -91,7 +91,7 @@ static bool try_to_average(struct mpi *w, struct message *m)
     for (int row = 0; row < N_ROWS; row++)
         if (m->head.rows & 1u << row && floats_of(w, (enum row)row))
             average_and_swap(row_of(w, (enum row)row),
-                             (float *)floats_in(w, m, (enum row)row, 0, floats_of(w, (enum row)row)),
+                             (float *)message_floats(w, m, (enum row)row, 0, floats_of(w, (enum row)row)),
                              floats_of(w, (enum row)row), w->link.self < m->from);
     w->writes++;
     w->link.counts.received++;
@@ -99,7 +99,7 @@ static bool try_to_average(struct mpi *w, struct message *m)
     w->link.counts.bytes += m->head.n_bytes;
     struct head h = m->head;
     h.kind = MSG_AVERAGE;
-    tell_with_head(w, m->from, h, m->bytes);
+    mpi_tell_with_head(w, m->from, h, m->bytes);
     return true;
 }
 
@@ -109,8 +109,8 @@ static bool try_to_give_rows(struct mpi *w, const struct message *m)
         return false; /* the statistics are being written */
     struct span span = whole(everything);
     w->link.counts.messages++;
-    w->link.counts.bytes += span_bytes(w, span);
-    tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
+    w->link.counts.bytes += message_span_bytes(w, span);
+    mpi_tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
     return true;
 }
 
@@ -132,7 +132,7 @@ static struct turn count_rounds(struct mpi *w, size_t who, uint64_t k)
     return (struct turn){goes_on, t->ended};
 }
 
-bool try_to_answer(struct mpi *w, struct message *m)
+bool ask_try_to_answer(struct mpi *w, struct message *m)
 {
     bool done = true;
     if (m->head.kind == MSG_ASK_AVERAGE && have_crossed(w, m)) {
@@ -147,7 +147,7 @@ bool try_to_answer(struct mpi *w, struct message *m)
         uint64_t k;
         memcpy(&k, m->bytes, sizeof k);
         struct turn t = count_rounds(w, m->from, k);
-        tell(w, m->from, MSG_ROUND, m->head.tag, &t, sizeof t);
+        mpi_tell(w, m->from, MSG_ROUND, m->head.tag, &t, sizeof t);
     }
     if (done)
         message_drop(w, m);
@@ -158,9 +158,9 @@ bool try_to_answer(struct mpi *w, struct message *m)
 
 static fault wait_for_answer(struct mpi *w, size_t peer)
 {
-    double since = world_now_s(w);
+    double since = mpi_now_s(w);
     fault f = wait_until(w, is_answered, NULL, peer);
-    count_own_wait(w, peer, since);
+    mail_count_own_wait(w, peer, since);
     return f;
 }
 
@@ -194,7 +194,7 @@ static void meet_halfway(struct mpi *w, const struct message *theirs)
         if (!n)
             continue;
         float *x = row_of(w, (enum row)row);
-        const float *y = floats_in(w, theirs, (enum row)row, 0, n);
+        const float *y = message_floats(w, theirs, (enum row)row, 0, n);
         const float *both[2] = {first ? x : y, first ? y : x};
         host_blend(x, both, halves, 2, n);
     }
@@ -209,7 +209,7 @@ static fault wait_and_meet(struct mpi *w, size_t peer, row_set rows, bool *met)
     *met = w->answer->head.rows != 0;
     for (int row = 0; *met && row < N_ROWS; row++)
         if (rows & 1u << row)
-            TRY(before_writing(w, (enum row)row, 0, TO_END));
+            TRY(sendings_await(w, (enum row)row, 0, TO_END));
     if (*met)
         meet_halfway(w, w->answer);
     drop_answer(w);
@@ -220,12 +220,12 @@ static fault ask_to_average(struct mpi *w, size_t peer, row_set rows, struct mes
 {
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
-    mine->head.n_bytes = span_bytes(w, whole(rows));
+    mine->head.n_bytes = message_span_bytes(w, whole(rows));
     next_question(w);
     mine->head.tag = w->question;
     w->link.counts.messages++;
     w->link.counts.bytes += mine->head.n_bytes;
-    tell_with_head(w, peer, mine->head, mine->bytes);
+    mpi_tell_with_head(w, peer, mine->head, mine->bytes);
     w->has_asked = true;
     w->asked_whom = peer;
     w->asked_for = rows;
@@ -237,16 +237,16 @@ static fault ask_to_average(struct mpi *w, size_t peer, row_set rows, struct mes
 /* One that was sent away gives those that wait for it a moment. */
 static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
 {
-    double since = world_now_s(w), patience_s = patience_of(w);
+    double since = mpi_now_s(w), patience_s = patience_of(w);
     char name[128];
     for (;;) {
         bool met = false;
         fault f = ask_to_average(w, peer, rows, mine, &met);
         if (f || met)
             return f;
-        if (world_now_s(w) - since > patience_s && !somebody_is_suspected(w))
+        if (mpi_now_s(w) - since > patience_s && !silence_suspects_somebody(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
-                        member_called(w, peer, name));
+                        mpi_member_called(w, peer, name));
         w->goes_on = true;
         f = wait_to(w, clock_now_s() + 5e-5);
         w->goes_on = false;
@@ -257,7 +257,7 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
 fault mpi_average(struct link *l, size_t peer, row_set rows)
 {
     struct mpi *w = mpi_of(l);
-    struct message *mine = message_new(w, span_bytes(w, whole(rows)));
+    struct message *mine = message_new(w, message_span_bytes(w, whole(rows)));
     if (!mine)
         return OUT_OF_MEMORY;
     fault f = average_with(w, peer, rows, mine);
@@ -269,7 +269,7 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     struct mpi *w = mpi_of(l);
     next_question(w);
-    tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
+    mpi_tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
     TRY(wait_for_answer(w, peer));
     const struct message *m = w->answer;
     l->counts.received++;
@@ -277,9 +277,9 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
     for (int row = 0; !f && row < N_ROWS; row++) {
         size_t n = everything & 1u << row ? floats_of(w, (enum row)row) : 0;
         if (n)
-            f = before_writing(w, (enum row)row, 0, TO_END);
+            f = sendings_await(w, (enum row)row, 0, TO_END);
         if (n && !f)
-            memcpy(row_of(w, (enum row)row), floats_in(w, m, (enum row)row, 0, n), n * sizeof(float));
+            memcpy(row_of(w, (enum row)row), message_floats(w, m, (enum row)row, 0, n), n * sizeof(float));
     }
     w->writes++;
     if (round)
@@ -292,7 +292,7 @@ static fault ask_for_round(struct mpi *w, struct turn *out)
 {
     uint64_t k = w->agent->k;
     next_question(w);
-    tell(w, 0, MSG_ASK_ROUND, w->question, &k, sizeof k);
+    mpi_tell(w, 0, MSG_ASK_ROUND, w->question, &k, sizeof k);
     TRY(wait_for_answer(w, 0));
     memcpy(out, w->answer->bytes, sizeof *out);
     drop_answer(w);
@@ -309,7 +309,7 @@ bool mpi_take_round(struct link *l, uint64_t *ended)
     else
         f = ask_for_round(w, &t);
     if (f)
-        break_off(w, f);
+        wait_break_off(w, f);
     *ended = t.ended;
     return t.goes_on;
 }

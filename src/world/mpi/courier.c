@@ -46,7 +46,7 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     size_t n_bytes = h.offer ? sizeof(struct places) : (size_t)h.n_bytes;
     struct message *m = message_new(w, n_bytes);
     if (!m) {
-        break_off(w, OUT_OF_MEMORY);
+        wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
     w->n_heads++;
@@ -64,7 +64,7 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     struct peer *p = &w->peers[from];
     p->heard_s = clock_now_s();
     if (h.kind <= LAST_OF_AGENTS)
-        expect_traffic(w);
+        lessons_expect_traffic(w);
     m->due_s = due_s(w, m, p->heard_s);
     *p->arriving_end = m;
     p->arriving_end = &m->next;
@@ -76,7 +76,7 @@ static void take_heads(struct mpi *w)
     for (size_t n = 0; n < N_SLOTS; n++) {
         struct slot *s = &w->slots[w->oldest_slot];
         MPI_Status status;
-        if (is_through(&s->request, &status))
+        if (mpi_is_through(&s->request, &status))
             take_head(w, s, (size_t)status.MPI_SOURCE);
         else if (s->request != MPI_REQUEST_NULL)
             return;
@@ -96,13 +96,14 @@ static void hear_of_failure(struct mpi *w, const struct message *m)
 {
     char name[128];
     if (is_leader(w))
-        break_off(w, FAIL((enum fault_kind)m->head.tag, "%s: %s", member_called(w, m->from, name), (const char *)m->bytes));
+        wait_break_off(w, FAIL((enum fault_kind)m->head.tag, "%s: %s", mpi_member_called(w, m->from, name),
+                               (const char *)m->bytes));
 }
 
 static void hear_note(struct mpi *w, const struct message *m)
 {
     const char *kind = (const char *)m->bytes;
-    w->watcher.note(w->watcher.ctx, world_now_s(w), m->from, kind, kind + strlen(kind) + 1);
+    w->watcher.note(w->watcher.ctx, mpi_now_s(w), m->from, kind, kind + strlen(kind) + 1);
 }
 
 /* A question is heard when it is answered. */
@@ -126,23 +127,23 @@ static void deliver(struct mpi *w, struct message *m)
         add_last(&w->asked_end, m);
         return;
     case MSG_ASK_ROUND:
-        if (!try_to_answer(w, m))
+        if (!ask_try_to_answer(w, m))
             message_drop(w, m);
         return;
     case MSG_AVERAGE:
     case MSG_ADOPT:
     case MSG_ROUND:
-        hear_answer(w, m);
+        ask_hear_answer(w, m);
         return;
     case MSG_DISSOLVE:
         w->link.counts.received++;
-        hear_of_dissolution(w, m->head.tag, (const char *)m->bytes);
+        mail_hear_of_dissolution(w, m->head.tag, (const char *)m->bytes);
         break;
     case MSG_ENDED:
         w->peers[m->from].has_ended = true;
         break;
     case MSG_GONE:
-        hear_who_is_gone(w, m);
+        gone_hear(w, m);
         break;
     case MSG_FAILED:
         hear_of_failure(w, m);
@@ -151,7 +152,7 @@ static void deliver(struct mpi *w, struct message *m)
         hear_note(w, m);
         break;
     case MSG_ALIVE:
-        hear_alive(w, m);
+        silence_hear_alive(w, m);
         break;
     case MSG_STOP:
     case MSG_HOLD:
@@ -163,32 +164,32 @@ static void deliver(struct mpi *w, struct message *m)
     case MSG_WARM_UP:
     case MSG_STILL:
     case MSG_GO:
-        hear_of_pause(w, m);
+        pause_hear(w, m);
         break;
     case MSG_EXAMINED:
     case MSG_READ_BACK:
-        hear_what_was_seen(w, m);
+        look_hear(w, m);
         return;
     case MSG_CLOSED:
         w->peers[m->from].has_closed = true;
         break;
     case MSG_FETCHED:
-        hear_of_fetching(w, m->head.tag);
+        sendings_hear_of_fetching(w, m->head.tag);
         break;
     default:
-        serve_look(w, m);
+        look_serve(w, m);
     }
     message_drop(w, m);
 }
 
 static bool is_whole(struct message *m)
 {
-    while (m->n_bodies && is_through(&m->bodies[m->n_bodies - 1], MPI_STATUS_IGNORE))
+    while (m->n_bodies && mpi_is_through(&m->bodies[m->n_bodies - 1], MPI_STATUS_IGNORE))
         m->n_bodies--;
     return !m->n_bodies;
 }
 
-bool all_is_here(struct mpi *w, uint64_t n_heads)
+bool courier_all_is_here(struct mpi *w, uint64_t n_heads)
 {
     for (size_t i = 0; i < w->n; i++)
         for (struct message *m = w->peers[i].arriving; m; m = m->next)
@@ -219,7 +220,7 @@ static void answer_questions(struct mpi *w)
     for (struct message **at = &w->asked; *at;) {
         struct message *m = *at, *next = m->next;
         size_t from = m->from;
-        if (!try_to_answer(w, m)) {
+        if (!ask_try_to_answer(w, m)) {
             at = &m->next;
             continue;
         }
@@ -231,18 +232,18 @@ static void answer_questions(struct mpi *w)
         w->asked_end = &(*w->asked_end)->next;
 }
 
-void progress(struct mpi *w)
+void courier_progress(struct mpi *w)
 {
     take_heads(w);
     deliver_what_is_here(w);
-    look_after_sendings(w);
+    sendings_look_after(w);
     if (w->asked)
         answer_questions(w);
-    if (w->lessons.is_running && w->lessons.job == JOB_EXAM && !is_leader(w) && job_is_over(w))
-        serve_exam(w);
+    if (w->lessons.is_running && w->lessons.job == JOB_EXAM && !is_leader(w) && lessons_job_is_over(w))
+        look_serve_exam(w);
     double now = clock_now_s();
-    look_who_is_gone(w, now);
-    look_who_is_silent(w, now);
+    gone_look(w, now);
+    silence_look(w, now);
 }
 
 /* ---- opening and closing ---- */
@@ -300,9 +301,9 @@ void courier_close(struct mpi *w)
         free(w->free_messages);
         w->free_messages = next;
     }
-    forget_sendings(w);
-    free_blanks(w);
-    forget_rows(w);
+    sendings_forget(w);
+    message_free_blanks(w);
+    fetch_forget_rows(w);
     if (nobody_writes)
         free(w->slots);
     free(w->peers);

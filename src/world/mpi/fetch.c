@@ -62,20 +62,20 @@ static void *map(const struct spot *p, int protection)
     return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-void *seen_from(const struct spot *mine, const struct spot *theirs, int protection)
+void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int protection)
 {
     bool are_near = mine->file >= 0 && theirs->file >= 0 && strcmp(mine->boot, theirs->boot) == 0;
     return are_near && mine->n_bytes == theirs->n_bytes ? map(theirs, protection) : NULL;
 }
 
-void forget_rows(struct mpi *w)
+void fetch_forget_rows(struct mpi *w)
 {
     for (size_t i = 0; w->peers && i < w->n; i++)
         if (w->peers[i].rows)
             munmap((void *)w->peers[i].rows, w->engine->shared->n_bytes);
 }
 
-const float *offered_row(const struct mpi *w, const struct message *m, enum row row)
+const float *offer_row(const struct mpi *w, const struct message *m, enum row row)
 {
     const struct places *places = (const struct places *)(const void *)m->bytes;
     return (const float *)(const void *)(w->peers[m->from].rows + places->at[row]);
@@ -84,7 +84,7 @@ const float *offered_row(const struct mpi *w, const struct message *m, enum row 
 /* ---- offers ---- */
 
 /* What fits into a head goes with it. A network that is slower than the real one is made of messages that are late. */
-bool can_offer(const struct mpi *w, size_t to, size_t n_bytes)
+bool offer_is_possible(const struct mpi *w, size_t to, size_t n_bytes)
 {
     struct wire wire = network_wire(&w->stage->experiment->network, w->link.self, to);
     return w->peers[to].sees_my_rows && n_bytes > INLINE_BYTES && wire.bytes_per_s <= 0 && wire.latency_s <= 0;
@@ -102,27 +102,28 @@ static void take_from_hand(struct mpi *w, const struct message *m)
 void offer_is_over(struct mpi *w, struct message *m)
 {
     take_from_hand(w, m);
-    tell(w, m->from, MSG_FETCHED, m->head.offer, NULL, 0);
+    mpi_tell(w, m->from, MSG_FETCHED, m->head.offer, NULL, 0);
     m->head.offer = 0;
 }
 
 static void fetch(struct mpi *w, struct message *m)
 {
     size_t room;
-    unsigned char *bytes = m->head.offer ? take_bytes(w, (size_t)m->head.n_bytes, &room) : NULL, *at = bytes;
+    unsigned char *bytes = m->head.offer ? message_take_bytes(w, (size_t)m->head.n_bytes, &room) : NULL,
+                  *at = bytes;
     if (!m->head.offer)
         return;
     if (!bytes) {
-        break_off(w, OUT_OF_MEMORY);
+        wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
     for (int row = 0; row < N_ROWS; row++) {
-        size_t n = floats_in_row(w, span_of(&m->head), (enum row)row) * sizeof(float);
+        size_t n = message_floats_in_row(w, span_of(&m->head), (enum row)row) * sizeof(float);
         if (n)
-            memcpy(at, offered_row(w, m, (enum row)row) + m->head.first, n);
+            memcpy(at, offer_row(w, m, (enum row)row) + m->head.first, n);
         at += n;
     }
-    give_bytes(w, m->bytes, m->room);
+    message_give_bytes(w, m->bytes, m->room);
     m->bytes = bytes;
     m->room = room;
     offer_is_over(w, m);

@@ -22,7 +22,7 @@ static void member_is_gone(struct mpi *w, size_t member);
 
 /* What could be anyone's is said to wait until every death is known here. Open MPI 5.0 goes on saying so of a message that
  * has come meanwhile. */
-bool is_only_delayed(int error)
+bool gone_is_only_delayed(int error)
 {
     int class;
     MPI_Error_class(error, &class);
@@ -52,7 +52,7 @@ static void ask_library(struct mpi *w)
     MPI_Group_free(&failed);
 }
 #else
-bool is_only_delayed(int error)
+bool gone_is_only_delayed(int error)
 {
     (void)error;
     return false;
@@ -99,7 +99,7 @@ static void drop_questions_of(struct mpi *w, size_t member)
 
 /* Else the launcher is about to end them, and what they did meanwhile must not be saved: the run goes on from what all of
  * them had come to. */
-bool others_live(void)
+bool gone_others_live(void)
 {
     static const char *const names[] = {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"}; /* the second: ULFM */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -110,7 +110,7 @@ bool others_live(void)
     return false;
 }
 
-void give_up(struct mpi *w, size_t member, const char *why)
+void gone_give_up(struct mpi *w, size_t member, const char *why)
 {
     struct peer *p = &w->peers[member];
     if (p->is_gone || member == w->link.self)
@@ -118,33 +118,35 @@ void give_up(struct mpi *w, size_t member, const char *why)
     p->is_gone = true;
     w->n_gone++;
     let_go_of(w, member);
-    somebody_is_gone(w);
+    pause_somebody_is_gone(w);
     drop_questions_of(w, member);
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self && !w->peers[i].is_gone)
-            tell(w, i, MSG_GONE, member, why, strlen(why) + 1);
-    if (!others_live() || member == 0)
-        break_off(w, FAIL(FAULT_CRASH, "%s, and the run with it; go on from its last checkpoint with veche resume", why));
+            mpi_tell(w, i, MSG_GONE, member, why, strlen(why) + 1);
+    if (!gone_others_live() || member == 0)
+        wait_break_off(w, FAIL(FAULT_CRASH,
+                               "%s, and the run with it; go on from its last checkpoint with veche resume",
+                               why));
     else if (is_leader(w))
-        w->watcher.note(w->watcher.ctx, world_now_s(w), member, "gone", why);
+        w->watcher.note(w->watcher.ctx, mpi_now_s(w), member, "gone", why);
 }
 
 static void member_is_gone(struct mpi *w, size_t member)
 {
     char name[128], text[192];
-    snprintf(text, sizeof text, "%s is gone", member_called(w, member, name));
-    give_up(w, member, text);
+    snprintf(text, sizeof text, "%s is gone", mpi_member_called(w, member, name));
+    gone_give_up(w, member, text);
 }
 
-void hear_who_is_gone(struct mpi *w, const struct message *m)
+void gone_hear(struct mpi *w, const struct message *m)
 {
     const char *why = (const char *)m->bytes;
     if (m->head.tag != w->link.self) {
-        give_up(w, (size_t)m->head.tag, why);
+        gone_give_up(w, (size_t)m->head.tag, why);
         return;
     }
     w->is_given_up = true;
-    break_off(w, FAIL(FAULT_CRASH, "%s; the others have given it up", why));
+    wait_break_off(w, FAIL(FAULT_CRASH, "%s; the others have given it up", why));
 }
 
 static bool process_is_gone(const struct mpi *w, const struct peer *p)
@@ -156,7 +158,7 @@ static bool process_is_gone(const struct mpi *w, const struct peer *p)
 /* So often one looks who is still there. */
 #define LOOK_S 0.2
 
-void look_who_is_gone(struct mpi *w, double now)
+void gone_look(struct mpi *w, double now)
 {
     if (now - w->looked_s < LOOK_S || w->is_closed)
         return;

@@ -17,7 +17,7 @@
  *   native.c    the MPI's own sums; near.c: its exchange between neighbours
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
- * Nothing is delivered but from `progress`, which only those who wait call: between two waits nothing changes under an
+ * Nothing is delivered but from `courier_progress`, which only those who wait call: between two waits nothing changes under an
  * agent's hands.
  */
 #ifndef VECHE_WORLD_MPI_INSIDE_H
@@ -292,13 +292,14 @@ static inline size_t floats_of(const struct mpi *w, enum row row)
 struct message *message_new(struct mpi *w, size_t n_bytes); /* NULL: out of memory */
 void message_drop(struct mpi *w, struct message *m);
 /* Memory for bytes, kept for the next one who asks for so much. */
-unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room);
-void give_bytes(struct mpi *w, unsigned char *bytes, size_t room);
-void free_blanks(struct mpi *w);
+unsigned char *message_take_bytes(struct mpi *w, size_t n, size_t *room);
+void message_give_bytes(struct mpi *w, unsigned char *bytes, size_t room);
+void message_free_blanks(struct mpi *w);
 /* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until one waits. */
-const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end);
-size_t span_bytes(const struct mpi *w, struct span s);
-size_t floats_in_row(const struct mpi *w, struct span s, enum row row);
+const float *message_floats(const struct mpi *w, const struct message *m, enum row row, size_t first,
+                            size_t end);
+size_t message_span_bytes(const struct mpi *w, struct span s);
+size_t message_floats_in_row(const struct mpi *w, struct span s, enum row row);
 static inline struct span span_of(const struct head *h)
 {
     return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
@@ -315,29 +316,29 @@ int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MO
 /* send.c */
 enum { TAG_HEAD = 1, TAG_BODY = 2 }; /* MPI's */
 /* A message whose bytes are copied; `tag` is whatever the kind needs. */
-void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
+void mpi_tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
 /* The same, where the bytes are rows, one after the other. */
-void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes);
-void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag);
+void mpi_tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes);
+void mpi_tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag);
 /* Of my rows as they are; they may not be written before they are gone. */
-void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span);
+void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span);
 /* Waits until the floats of a row that are still being sent are gone. */
-fault before_writing(struct mpi *w, enum row row, size_t first, size_t end);
-fault before_writing_floats(struct mpi *w, const float *floats, size_t n);
-bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end);
-bool is_through(MPI_Request *request, MPI_Status *status);
-void look_after_sendings(struct mpi *w);
-bool is_sending(const struct mpi *w); /* something of mine is with the MPI, and not yet through */
-void hear_of_fetching(struct mpi *w, uint64_t offer); /* it is over */
-void forget_sendings(struct mpi *w);                  /* at the end: those that nobody has taken */
+fault sendings_await(struct mpi *w, enum row row, size_t first, size_t end);
+fault sendings_await_floats(struct mpi *w, const float *floats, size_t n);
+bool sendings_hold(const struct mpi *w, enum row row, size_t first, size_t end);
+bool mpi_is_through(MPI_Request *request, MPI_Status *status);
+void sendings_look_after(struct mpi *w);
+bool sendings_are_left(const struct mpi *w); /* something of mine is with the MPI, and not yet through */
+void sendings_hear_of_fetching(struct mpi *w, uint64_t offer); /* it is over */
+void sendings_forget(struct mpi *w);                           /* at the end: those that nobody has taken */
 
 /* courier.c */
 fault courier_open(struct mpi *w);
 void courier_close(struct mpi *w);
 /* Everything that has come is delivered, everything that can go goes. */
-void progress(struct mpi *w);
+void courier_progress(struct mpi *w);
 /* Of so many heads that were sent to me all have come, and all their bodies. */
-bool all_is_here(struct mpi *w, uint64_t n_heads);
+bool courier_all_is_here(struct mpi *w, uint64_t n_heads);
 
 /* wait.c */
 /* Until then in real time, with whatever comes meanwhile. */
@@ -348,11 +349,11 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom);
 /* Without end, but for what breaks all waits: members that are gone or stall. */
 fault wait_for_members(struct mpi *w, is_done *done, const void *ctx);
 /* Every wait ends with this fault, which is taken; the first one counts. */
-void break_off(struct mpi *w, fault f);
-double world_now_s(const struct mpi *w);
-void stand_still(struct mpi *w, bool still);
+void wait_break_off(struct mpi *w, fault f);
+double mpi_now_s(const struct mpi *w);
+void mpi_stand_still(struct mpi *w, bool still);
 /* "agent 2 (rank 2 on node7)" */
-const char *member_called(const struct mpi *w, size_t member, char name[128]);
+const char *mpi_member_called(const struct mpi *w, size_t member, char name[128]);
 
 /* bell.c */
 fault bell_open(struct mpi *w);
@@ -369,17 +370,17 @@ struct spot { /* where another process finds a block of memory; file -1: nowhere
 };
 struct spot spot_of(const struct block *b); /* NULL: nowhere */
 /* A map of theirs, as long as mine; NULL: it cannot be seen from here. `protection` as mmap has it. */
-void *seen_from(const struct spot *mine, const struct spot *theirs, int protection);
-void forget_rows(struct mpi *w);
-const float *offered_row(const struct mpi *w, const struct message *m, enum row row);
-bool can_offer(const struct mpi *w, size_t to, size_t n_bytes);
+void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int protection);
+void fetch_forget_rows(struct mpi *w);
+const float *offer_row(const struct mpi *w, const struct message *m, enum row row);
+bool offer_is_possible(const struct mpi *w, size_t to, size_t n_bytes);
 /* All that was offered to me, into memory of my own. */
 void fetch_everything(struct mpi *w);
 void offer_is_over(struct mpi *w, struct message *m); /* the sender may write its rows */
 
 /* mail.c */
 void mail_arrives(struct mpi *w, struct message *m);
-void hear_of_dissolution(struct mpi *w, uint64_t below, const char *why);
+void mail_hear_of_dissolution(struct mpi *w, uint64_t below, const char *why);
 fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span);
 fault mpi_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
 fault mpi_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
@@ -390,7 +391,7 @@ void mpi_forget(struct link *l, uint64_t tag);
 void mpi_dissolve(struct link *l, uint64_t below, const char *why);
 uint64_t mpi_dissolved(const struct link *l);
 /* This member has waited since then for a peer. */
-void count_own_wait(struct mpi *w, size_t peer, double since_s);
+void mail_count_own_wait(struct mpi *w, size_t peer, double since_s);
 
 /* lesson.c */
 fault lessons_open(struct mpi *w);
@@ -400,37 +401,38 @@ void lessons_close(struct mpi *w);
 fault lessons_warm_up(struct mpi *w);
 void lesson_begin(struct mpi *w, uint64_t number);
 void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look);
-fault do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx);
-bool is_computing(struct mpi *w);
+fault lessons_do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx);
+bool lessons_are_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
-bool job_is_over(struct mpi *w);
-double nap_beside_job_s(struct mpi *w); /* longer and longer */
-void expect_traffic(struct mpi *w);     /* something has come: naps are short again */
+bool lessons_job_is_over(struct mpi *w);
+bool lessons_are_over(const struct mpi *w, const void *unused); /* the same, for whoever waits */
+double lessons_nap_s(struct mpi *w);        /* longer and longer */
+void lessons_expect_traffic(struct mpi *w); /* something has come: naps are short again */
 
 /* ask.c */
-bool try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
-void hear_answer(struct mpi *w, struct message *m);
+bool ask_try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
+void ask_hear_answer(struct mpi *w, struct message *m);
 fault mpi_average(struct link *l, size_t peer, row_set rows);
 fault mpi_adopt(struct link *l, size_t peer, uint64_t *round);
 bool mpi_take_round(struct link *l, uint64_t *ended);
 
 /* pause.c */
 fault mpi_end_round(struct link *l);
-uint64_t rounds_of_all(const struct mpi *w); /* leader: ended by all, over their number */
-void hear_of_pause(struct mpi *w, struct message *m);
-void somebody_is_gone(struct mpi *w); /* nobody is in step any more */
+uint64_t mpi_rounds_of_all(const struct mpi *w); /* leader: ended by all, over their number */
+void pause_hear(struct mpi *w, struct message *m);
+void pause_somebody_is_gone(struct mpi *w); /* nobody is in step any more */
 /* The leader asks how all stand, until all stand still. */
-fault make_quiet(struct mpi *w);
-fault ask_all(struct mpi *w); /* once */
+fault pause_make_quiet(struct mpi *w);
+fault pause_ask_all(struct mpi *w); /* once */
 /* While the leader's own agent is done and others are not. */
-fault lead_to_the_end(struct mpi *w);
-struct account account_of(const struct mpi *w);
-void set_own_account(struct mpi *w, const struct account *a);
+fault pause_lead_to_the_end(struct mpi *w);
+struct account mpi_account_of(const struct mpi *w);
+void mpi_set_own_account(struct mpi *w, const struct account *a);
 
 /* look.c */
-void serve_look(struct mpi *w, struct message *m);
-void hear_what_was_seen(struct mpi *w, struct message *m); /* takes m */
-void serve_exam(struct mpi *w); /* the exam I was asked for is done */
+void look_serve(struct mpi *w, struct message *m);
+void look_hear(struct mpi *w, struct message *m); /* takes m */
+void look_serve_exam(struct mpi *w);              /* the exam I was asked for is done */
 extern const struct world_ops mpi_world;
 
 /* verbs.c */
@@ -440,7 +442,7 @@ extern const struct link_ops mpi_link;
 fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
-fault wait_for_all(struct mpi *w, MPI_Request *request); /* of a collective */
+fault native_wait_for_all(struct mpi *w, MPI_Request *request); /* of a collective */
 
 /* near.c */
 void near_close(struct mpi *w);
@@ -448,23 +450,23 @@ fault mpi_gather_near(struct link *l, struct span span, struct parcel *out);
 
 /* gone.c */
 /* Whether those who are left live on when a process is gone. */
-bool others_live(void);
-bool is_only_delayed(int error); /* of a receive, though it says it failed */
-void hear_who_is_gone(struct mpi *w, const struct message *m);
+bool gone_others_live(void);
+bool gone_is_only_delayed(int error); /* of a receive, though it says it failed */
+void gone_hear(struct mpi *w, const struct message *m);
 /* It cannot be reached from now on; `why` names it. Where the launcher does not let others live without it the run ends. */
-void give_up(struct mpi *w, size_t member, const char *why);
-void look_who_is_gone(struct mpi *w, double now);
+void gone_give_up(struct mpi *w, size_t member, const char *why);
+void gone_look(struct mpi *w, double now);
 
 /* silence.c */
 /* Gives signs of life, and gives up whoever does not. */
-void look_who_is_silent(struct mpi *w, double now);
-void hear_alive(struct mpi *w, const struct message *m);
-bool somebody_is_suspected(const struct mpi *w);
+void silence_look(struct mpi *w, double now);
+void silence_hear_alive(struct mpi *w, const struct message *m);
+bool silence_suspects_somebody(const struct mpi *w);
 
 /* join.c */
-MPI_Comm comm_of(const struct mpi_seat *seat); /* all ranks, or this one alone */
+MPI_Comm mpi_comm_of(const struct mpi_seat *seat); /* all ranks, or this one alone */
 fault mpi_meet(struct mpi *w); /* everyone hears who is where */
-fault wait_together(MPI_Request *request, double patience_s); /* for a request that needs all ranks */
+fault mpi_wait_together(MPI_Request *request, double patience_s); /* for a request that needs all ranks */
 /* Between these calls MPI is not ended when the process is. */
 void mpi_is_used(bool used);
 

@@ -104,7 +104,7 @@ static void tell_open_mpi_not_to_yield(void)
 void mpi_will_wait_in_calls(void)
 {
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    if (!here || atoi(here) > cores_available())
+    if (!here || atoi(here) > pool_cores())
         setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
 }
 
@@ -119,7 +119,7 @@ static void host_name(char name[64])
 
 /* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet. After that MPI is of
  * no more use to this process. */
-fault wait_together(MPI_Request *request, double patience_s)
+fault mpi_wait_together(MPI_Request *request, double patience_s)
 {
     double until = clock_now_s() + patience_s;
     int done = 0;
@@ -146,7 +146,7 @@ struct word {
     char text[1024];
 };
 
-MPI_Comm comm_of(const struct mpi_seat *seat)
+MPI_Comm mpi_comm_of(const struct mpi_seat *seat)
 {
     return seat->n_ranks > 1 ? MPI_COMM_WORLD : MPI_COMM_SELF;
 }
@@ -157,8 +157,8 @@ fault mpi_gather(const struct mpi_seat *seat, const void *mine, size_t n, double
     void *all = calloc(seat->n_ranks, n);
     if (!all)
         return OUT_OF_MEMORY;
-    MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, comm_of(seat), &request);
-    TRY(wait_together(&request, patience_s)); /* after a fault the request still points to the memory */
+    MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, mpi_comm_of(seat), &request);
+    TRY(mpi_wait_together(&request, patience_s)); /* after a fault the request still points to the memory */
     memcpy(out, &all, sizeof all);
     return OK;
 }
@@ -178,7 +178,7 @@ static fault share_cores(struct mpi_seat *seat)
         char host[64];
         cpu_set_t set;
         int32_t n;
-    } mine = {.n = cores_available()}, *all;
+    } mine = {.n = pool_cores()}, *all;
     const double patience_s = 60; /* that of the experiment is not known yet */
     cpu_set_t together;
     int n_ranks = 0, sum = 0;
@@ -289,8 +289,8 @@ fault mpi_spread_text(const struct mpi_seat *seat, char **text, double patience_
         return OUT_OF_MEMORY;
     if (seat->rank == 0)
         memcpy(copy, *text, n);
-    MPI_Ibcast(copy, (int)n, MPI_BYTE, 0, comm_of(seat), &request);
-    TRY(wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
+    MPI_Ibcast(copy, (int)n, MPI_BYTE, 0, mpi_comm_of(seat), &request);
+    TRY(mpi_wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
     if (seat->rank == 0)
         free(*text);
     *text = copy;
@@ -318,13 +318,13 @@ static fault look_round(struct mpi *w, const struct word *all, double patience_s
     for (size_t i = 0; i < w->n; i++) {
         struct peer *p = &w->peers[i];
         if (i != w->link.self) {
-            p->rows = seen_from(&mine->rows, &all[i].rows, PROT_READ);
-            p->bell = seen_from(&mine->bell, &all[i].bell, PROT_READ | PROT_WRITE);
+            p->rows = spot_seen_from(&mine->rows, &all[i].rows, PROT_READ);
+            p->bell = spot_seen_from(&mine->bell, &all[i].bell, PROT_READ | PROT_WRITE);
         }
         seen[i] = (unsigned char)((p->rows ? SEES_ROWS : 0) | (p->bell ? RINGS : 0));
     }
     MPI_Ialltoall(seen, 1, MPI_BYTE, seen + w->n, 1, MPI_BYTE, w->comm, &request);
-    TRY(wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
+    TRY(mpi_wait_together(&request, patience_s)); /* on a fault the request still points to the memory */
     for (size_t i = 0; i < w->n; i++) {
         w->peers[i].sees_my_rows = seen[w->n + i] & SEES_ROWS;
         w->all_ring &= i == w->link.self || (seen[w->n + i] & RINGS && is_wireless(w, i));

@@ -101,29 +101,29 @@ void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look)
     give(&w->lessons);
 }
 
-static bool task_is_over(const struct mpi *w, const void *ctx)
+bool lessons_are_over(const struct mpi *w, const void *ctx)
 {
     (void)ctx;
-    return job_is_over((struct mpi *)w);
+    return lessons_job_is_over((struct mpi *)w);
 }
 
 /* Even where the run is broken off meanwhile the task is waited for: what it writes is the caller's. */
-fault do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx)
+fault lessons_do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx)
 {
     struct lessons *l = &w->lessons;
     l->job = JOB_TASK;
     l->task = task;
     l->task_ctx = ctx;
     give(l);
-    fault_drop(wait_for_members(w, task_is_over, NULL));
-    while (!job_is_over(w))
+    fault_drop(wait_for_members(w, lessons_are_over, NULL));
+    while (!lessons_job_is_over(w))
         bell_sleep(w, bell_heard(w), 0.01);
     fault f = l->verdict;
     l->verdict = OK;
     return f;
 }
 
-bool is_computing(struct mpi *w)
+bool lessons_are_computing(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     pthread_mutex_lock(&l->lock);
@@ -132,7 +132,7 @@ bool is_computing(struct mpi *w)
     return l->is_running && !answered;
 }
 
-bool job_is_over(struct mpi *w)
+bool lessons_job_is_over(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     if (!l->is_running)
@@ -143,7 +143,7 @@ bool job_is_over(struct mpi *w)
     if (!over)
         return false;
     l->is_running = false;
-    l->ended_s = world_now_s(w);
+    l->ended_s = mpi_now_s(w);
     return true;
 }
 
@@ -152,23 +152,17 @@ bool job_is_over(struct mpi *w)
 #define LEAST_NAP_S 2e-4
 #define MOST_NAP_S  1e-3
 
-void expect_traffic(struct mpi *w)
+void lessons_expect_traffic(struct mpi *w)
 {
     w->lessons.nap_s = LEAST_NAP_S;
 }
 
-double nap_beside_job_s(struct mpi *w)
+double lessons_nap_s(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
     double nap_s = l->nap_s;
     l->nap_s = fmin(1.25 * nap_s, MOST_NAP_S);
     return nap_s;
-}
-
-static bool is_warm(const struct mpi *w, const void *ctx)
-{
-    (void)ctx;
-    return job_is_over((struct mpi *)w);
 }
 
 static void copy_floats(float *to, const float *from, size_t n)
@@ -187,7 +181,7 @@ static fault learn_for_nothing(struct mpi *w, float *stats, float *grads)
     copy_floats(stats, stats_now, n_stats);
     copy_floats(grads, grads_now, n_grads);
     lesson_begin(w, w->agent->lessons);
-    TRY(wait_for_members(w, is_warm, NULL));
+    TRY(wait_for_members(w, lessons_are_over, NULL));
     fault f = l->verdict;
     l->verdict = OK;
     copy_floats(stats_now, stats, n_stats);
@@ -213,7 +207,7 @@ fault lessons_open(struct mpi *w)
     l->picks = calloc(w->engine->setup.batch, sizeof *l->picks);
     if (!l->picks)
         return OUT_OF_MEMORY;
-    expect_traffic(w);
+    lessons_expect_traffic(w);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
     l->bell = w->bell;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "engine/host.h"
 #include "world/mpi/inside.h"
 
@@ -49,7 +50,7 @@ static void serve_write(struct mpi *w, const struct message *m)
     for (int row = 0; row < N_ROWS; row++) {
         size_t n = m->head.rows & 1u << row ? floats_of(w, (enum row)row) : 0;
         if (n)
-            memcpy(row_of(w, (enum row)row), floats_in(w, m, (enum row)row, 0, n), n * sizeof(float));
+            memcpy(row_of(w, (enum row)row), message_floats(w, m, (enum row)row, 0, n), n * sizeof(float));
     }
     w->writes++;
 }
@@ -58,11 +59,11 @@ static void close_down(struct mpi *w, bool well)
 {
     w->is_closed = true;
     w->ended_well = well;
-    tell(w, 0, MSG_CLOSED, 0, NULL, 0);
-    break_off(w, FAIL(FAULT_ELSEWHERE, "the run has ended"));
+    mpi_tell(w, 0, MSG_CLOSED, 0, NULL, 0);
+    wait_break_off(w, FAIL(FAULT_ELSEWHERE, "the run has ended"));
 }
 
-void serve_look(struct mpi *w, struct message *m)
+void look_serve(struct mpi *w, struct message *m)
 {
     struct exam exam;
     struct account account;
@@ -74,29 +75,29 @@ void serve_look(struct mpi *w, struct message *m)
         exam_begin(w, &exam, m->head.tag);
         return;
     case MSG_READ:
-        tell_rows(w, 0, MSG_READ_BACK, m->head.tag, whole(m->head.rows));
+        mpi_tell_rows(w, 0, MSG_READ_BACK, m->head.tag, whole(m->head.rows));
         return;
     case MSG_WRITE:
         serve_write(w, m);
         return;
     case MSG_SET_ACCOUNT:
         memcpy(&account, m->bytes, sizeof account);
-        set_own_account(w, &account);
+        mpi_set_own_account(w, &account);
         return;
     default:
         close_down(w, m->head.tag == 0);
     }
 }
 
-void serve_exam(struct mpi *w)
+void look_serve_exam(struct mpi *w)
 {
     fault f = w->lessons.verdict;
     w->lessons.verdict = OK;
     if (f) {
-        tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        mpi_tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
         fault_drop(f);
     }
-    tell(w, 0, MSG_EXAMINED, w->lessons.look, &w->lessons.exam, sizeof w->lessons.exam);
+    mpi_tell(w, 0, MSG_EXAMINED, w->lessons.look, &w->lessons.exam, sizeof w->lessons.exam);
 }
 
 /* ---- looking ---- */
@@ -106,7 +107,7 @@ static bool has_seen(const struct mpi *w, size_t member)
     return w->peers[member].seen && w->peers[member].seen->head.tag == w->look;
 }
 
-void hear_what_was_seen(struct mpi *w, struct message *m)
+void look_hear(struct mpi *w, struct message *m)
 {
     struct message **seen = &w->peers[m->from].seen;
     bool in_vain = m->head.tag != w->look;
@@ -121,18 +122,12 @@ static bool has_seen_or_is_gone(const struct mpi *w, const void *ctx)
     return w->peers[member].is_gone || has_seen(w, member);
 }
 
-static bool exam_is_over(const struct mpi *w, const void *ctx)
-{
-    (void)ctx;
-    return job_is_over((struct mpi *)w);
-}
-
 static fault examine_here(struct mpi *w, struct exam *exam)
 {
     struct exam here = *exam;
     here.replica = is_model(w, here.replica) ? mpi_model(w) : 0;
     exam_begin(w, &here, w->look);
-    TRY(wait_for_members(w, exam_is_over, NULL));
+    TRY(wait_for_members(w, lessons_are_over, NULL));
     fault f = w->lessons.verdict;
     w->lessons.verdict = OK;
     exam->loss = w->lessons.exam.loss;
@@ -160,7 +155,7 @@ static fault examine(struct world *world, struct exam *exams, size_t n)
     for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica)) {
             exams[i].loss = NAN;
-            tell(w, exams[i].replica, MSG_EXAMINE, w->look, &exams[i], sizeof exams[i]);
+            mpi_tell(w, exams[i].replica, MSG_EXAMINE, w->look, &exams[i], sizeof exams[i]);
         }
     for (size_t i = 0; i < n; i++)
         if (!is_far(w, exams[i].replica))
@@ -176,7 +171,7 @@ static fault read_row(struct world *world, enum row row, size_t at, float *float
     struct mpi *w = mpi_world_of(world);
     if (is_far(w, at)) {
         w->look++;
-        tell_with_head(w, at, (struct head){.kind = MSG_READ, .rows = 1u << row, .tag = w->look}, NULL);
+        mpi_tell_with_head(w, at, (struct head){.kind = MSG_READ, .rows = 1u << row, .tag = w->look}, NULL);
         TRY(wait_for_members(w, has_seen_or_is_gone, &at));
     }
     const void *from = is_far(w, at) ? (const void *)w->peers[at].seen->bytes : own_row(w, row, at);
@@ -189,9 +184,10 @@ static fault write_row(struct world *world, enum row row, size_t at, const float
     struct mpi *w = mpi_world_of(world);
     size_t n_bytes = floats_of(w, row) * sizeof(float);
     if (is_far(w, at)) {
-        tell_with_head(w, at, (struct head){.kind = MSG_WRITE, .rows = 1u << row, .end = TO_END, .n_bytes = n_bytes},
-                       floats);
-        progress(w);
+        mpi_tell_with_head(
+            w, at, (struct head){.kind = MSG_WRITE, .rows = 1u << row, .end = TO_END, .n_bytes = n_bytes},
+            floats);
+        courier_progress(w);
     } else {
         memcpy(own_row(w, row, at), floats, n_bytes);
     }
@@ -234,7 +230,7 @@ static void rows_needed(const struct world *world, enum row row, bool *needed)
 static struct account account(const struct world *world, size_t member)
 {
     const struct mpi *w = mpi_world_in(world);
-    return is_far(w, member) ? w->states[member].account : account_of(w);
+    return is_far(w, member) ? w->states[member].account : mpi_account_of(w);
 }
 
 static void set_account(struct world *world, size_t member, const struct account *a)
@@ -244,9 +240,9 @@ static void set_account(struct world *world, size_t member, const struct account
     w->agents[member].k = a->k;
     w->agents[member].lessons = a->lessons;
     if (is_far(w, member))
-        tell(w, member, MSG_SET_ACCOUNT, 0, a, sizeof *a);
+        mpi_tell(w, member, MSG_SET_ACCOUNT, 0, a, sizeof *a);
     else
-        set_own_account(w, a);
+        mpi_set_own_account(w, a);
 }
 
 /* ---- questions ---- */
@@ -254,12 +250,12 @@ static void set_account(struct world *world, size_t member, const struct account
 static fault settle(struct world *world)
 {
     struct mpi *w = mpi_world_of(world);
-    return ask_all(w);
+    return pause_ask_all(w);
 }
 
 static fault aside(struct world *world, fault (*task)(void *ctx), void *ctx)
 {
-    return do_aside(mpi_world_of(world), task, ctx);
+    return lessons_do_aside(mpi_world_of(world), task, ctx);
 }
 
 static fault restore(struct world *world, uint64_t steps)
@@ -339,10 +335,9 @@ static void print_processors(const struct mpi *w, FILE *out)
 static fault places(const struct world *world, char **text)
 {
     const struct mpi *w = mpi_world_in(world);
-    size_t n = 0;
-    FILE *out = open_memstream(text, &n);
-    if (!out)
-        return OUT_OF_MEMORY;
+    struct page page;
+    TRY(page_open(&page));
+    FILE *out = page.out;
     for (size_t i = 0; i < w->n; i++) {
         if (!is_first_of_host(w, i))
             continue;
@@ -353,19 +348,19 @@ static fault places(const struct world *world, char **text)
         fputc('\n', out);
     }
     print_processors(w, out);
-    return fclose(out) == 0 ? OK : OUT_OF_MEMORY;
+    return page_close(&page, OK, text);
 }
 
 static double now_s(const struct world *world)
 {
     const struct mpi *w = mpi_world_in(world);
-    return w->has_begun ? world_now_s(w) : 0;
+    return w->has_begun ? mpi_now_s(w) : 0;
 }
 
 static uint64_t steps(const struct world *world)
 {
     const struct mpi *w = mpi_world_in(world);
-    return w->has_begun ? rounds_of_all(w) + w->is_over : w->restored;
+    return w->has_begun ? mpi_rounds_of_all(w) + w->is_over : w->restored;
 }
 
 static struct totals totals(const struct world *world)

@@ -43,7 +43,7 @@ static void forget_between(struct mpi *w, uint64_t first, uint64_t end)
         }
 }
 
-void hear_of_dissolution(struct mpi *w, uint64_t below, const char *why)
+void mail_hear_of_dissolution(struct mpi *w, uint64_t below, const char *why)
 {
     if (below == 0)
         mpi_dissolve(&w->link, (w->dissolved | TAG_GROUP) + (1ull << TAG_GENERATION), why);
@@ -62,12 +62,12 @@ void mpi_dissolve(struct link *l, uint64_t below, const char *why)
         return;
     snprintf(text, sizeof text, "%s", why);
     if (below)
-        hear_of_dissolution(w, below, text);
+        mail_hear_of_dissolution(w, below, text);
     for (size_t to = 0; to < w->n; to++)
         if (to != l->self && !w->peers[to].is_gone) {
             l->counts.messages++;
             l->counts.bytes += strlen(text) + 1;
-            tell(w, to, MSG_DISSOLVE, below, text, strlen(text) + 1);
+            mpi_tell(w, to, MSG_DISSOLVE, below, text, strlen(text) + 1);
         }
 }
 
@@ -79,7 +79,7 @@ uint64_t mpi_dissolved(const struct link *l)
 static fault must_be_there(const struct mpi *w, size_t peer)
 {
     char name[128];
-    return w->peers[peer].is_gone ? FAIL(FAULT_PEER, "%s is gone", member_called(w, peer, name)) : OK;
+    return w->peers[peer].is_gone ? FAIL(FAULT_PEER, "%s is gone", mpi_member_called(w, peer, name)) : OK;
 }
 
 fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
@@ -87,9 +87,9 @@ fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
     struct mpi *w = mpi_of(l);
     TRY(must_be_there(w, to));
     l->counts.messages++;
-    l->counts.bytes += span_bytes(w, span);
-    tell_rows(w, to, MSG_ROWS, tag, span);
-    progress(w);
+    l->counts.bytes += message_span_bytes(w, span);
+    mpi_tell_rows(w, to, MSG_ROWS, tag, span);
+    courier_progress(w);
     return OK;
 }
 
@@ -99,8 +99,8 @@ fault mpi_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_
     TRY(must_be_there(w, to));
     l->counts.messages++;
     l->counts.bytes += n;
-    tell(w, to, MSG_BYTES, tag, bytes, n);
-    progress(w);
+    mpi_tell(w, to, MSG_BYTES, tag, bytes, n);
+    courier_progress(w);
     return OK;
 }
 
@@ -147,9 +147,9 @@ static struct message *take_mail(struct mpi *w, const struct wanted *x)
 }
 
 /* What one waits for a peer while one's own lesson goes on is no loss. */
-void count_own_wait(struct mpi *w, size_t peer, double since_s)
+void mail_count_own_wait(struct mpi *w, size_t peer, double since_s)
 {
-    double now = world_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;
+    double now = mpi_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;
     if (w->lessons.is_running || now <= from)
         return;
     w->link.counts.waiting_s += now - from;
@@ -158,10 +158,10 @@ void count_own_wait(struct mpi *w, size_t peer, double since_s)
 
 static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
 {
-    double since = world_now_s(w);
+    double since = mpi_now_s(w);
     fault f = has_come(w, &x) ? OK : wait_until(w, has_come, &x, x.from);
     *out = f || is_dissolved(w, x.tag) ? NULL : take_mail(w, &x);
-    count_own_wait(w, *out ? (*out)->from : x.from, since);
+    mail_count_own_wait(w, *out ? (*out)->from : x.from, since);
     if (!f && !*out)
         return FAIL(FAULT_PEER, "%s", is_dissolved(w, x.tag) ? w->why_dissolved : "it has come to its end");
     return f;
@@ -209,7 +209,7 @@ void mpi_drop(struct link *l, struct parcel *p)
 bool mpi_has_mail(const struct link *l, uint64_t tag)
 {
     struct mpi *w = mpi_of((struct link *)l);
-    progress(w);
+    courier_progress(w);
     for (const struct message *m = w->mail; m; m = m->next)
         if (m->head.tag == tag)
             return true;

@@ -11,7 +11,7 @@ static unsigned log2_of(size_t room)
     return 63u - (unsigned)__builtin_clzll(room);
 }
 
-unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room)
+unsigned char *message_take_bytes(struct mpi *w, size_t n, size_t *room)
 {
     *room = 64;
     while (*room < n)
@@ -22,7 +22,7 @@ unsigned char *take_bytes(struct mpi *w, size_t n, size_t *room)
     return b ? (unsigned char *)b : aligned_alloc(64, *room);
 }
 
-void give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
+void message_give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
 {
     struct blank *b = (struct blank *)(void *)bytes;
     if (!b)
@@ -31,7 +31,7 @@ void give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
     w->blanks[log2_of(room)] = b;
 }
 
-void free_blanks(struct mpi *w)
+void message_free_blanks(struct mpi *w)
 {
     for (size_t i = 0; i < 64; i++)
         while (w->blanks[i]) {
@@ -51,7 +51,7 @@ struct message *message_new(struct mpi *w, size_t n_bytes)
     if (!m)
         return NULL;
     *m = (struct message){0};
-    m->bytes = take_bytes(w, n_bytes, &m->room);
+    m->bytes = message_take_bytes(w, n_bytes, &m->room);
     return m->bytes ? m : (free(m), NULL);
 }
 
@@ -61,38 +61,39 @@ void message_drop(struct mpi *w, struct message *m)
         return;
     if (m->head.offer)
         offer_is_over(w, m);
-    give_bytes(w, m->bytes, m->room);
+    message_give_bytes(w, m->bytes, m->room);
     m->next = w->free_messages;
     w->free_messages = m;
 }
 
 /* ---- spans ---- */
 
-size_t floats_in_row(const struct mpi *w, struct span s, enum row row)
+size_t message_floats_in_row(const struct mpi *w, struct span s, enum row row)
 {
     size_t size = s.rows & 1u << row ? floats_of(w, row) : 0, end = s.end < size ? s.end : size;
     return end > s.first ? end - s.first : 0;
 }
 
-size_t span_bytes(const struct mpi *w, struct span s)
+size_t message_span_bytes(const struct mpi *w, struct span s)
 {
     size_t n = 0;
     for (int row = 0; row < N_ROWS; row++)
-        n += floats_in_row(w, s, (enum row)row) * sizeof(float);
+        n += message_floats_in_row(w, s, (enum row)row) * sizeof(float);
     return n;
 }
 
-const float *floats_in(const struct mpi *w, const struct message *m, enum row row, size_t first, size_t end)
+const float *message_floats(const struct mpi *w, const struct message *m, enum row row, size_t first,
+                            size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
     struct span s = span_of(&m->head);
-    size_t n = floats_in_row(w, s, row);
+    size_t n = message_floats_in_row(w, s, row);
     if (m->head.kind == MSG_BYTES || s.first > first || s.first + n < end || !n)
         return NULL;
     if (m->head.offer)
-        return offered_row(w, m, row) + first;
+        return offer_row(w, m, row) + first;
     for (int before = 0; before < (int)row; before++)
-        at += floats_in_row(w, s, (enum row)before);
+        at += message_floats_in_row(w, s, (enum row)before);
     return at + (first - s.first);
 }
 
@@ -104,7 +105,7 @@ int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MO
     size_t piece = w->piece_bytes / sizeof(float);
     struct span s = span_of(h);
     for (int row = 0; row < N_ROWS; row++)
-        for (size_t at = 0, all = floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES;
+        for (size_t at = 0, all = message_floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES;
              at += piece) {
             size_t some = all - at < piece ? all - at : piece;
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};

@@ -31,7 +31,7 @@ static fault live(struct mpi *w)
         mpi_link.drop(&w->link, &w->agent->parcels[i]);
     w->peers[w->link.self].has_ended = !f;
     if (!f)
-        tell_all(w, MSG_ENDED, 0);
+        mpi_tell_all(w, MSG_ENDED, 0);
     return f;
 }
 
@@ -45,7 +45,7 @@ static void begin(struct mpi *w)
         t->samples += w->agents[i].lessons * w->agents[i].feed.batch;
     }
     t->begun = t->ended;
-    w->seen = rounds_of_all(w);
+    w->seen = mpi_rounds_of_all(w);
     w->began_s = clock_now_s();
     w->stood_s = 0;
 }
@@ -60,12 +60,12 @@ static bool may_warm_up(const struct mpi *w, const void *ctx)
 static fault warm_up(struct mpi *w)
 {
     if (is_leader(w))
-        tell_all(w, MSG_WARM_UP, 0);
+        mpi_tell_all(w, MSG_WARM_UP, 0);
     else
         TRY(wait_for_members(w, may_warm_up, NULL));
     TRY(lessons_warm_up(w));
     w->is_cold = false;
-    return is_leader(w) ? make_quiet(w) : OK; /* nobody is cold any more */
+    return is_leader(w) ? pause_make_quiet(w) : OK; /* nobody is cold any more */
 }
 
 static fault lead(struct mpi *w)
@@ -73,10 +73,10 @@ static fault lead(struct mpi *w)
     TRY(warm_up(w));
     begin(w);
     w->has_begun = true;
-    tell_all(w, MSG_GO, 0);
+    mpi_tell_all(w, MSG_GO, 0);
     TRY(live(w));
-    TRY(lead_to_the_end(w));
-    stand_still(w, true); /* exams and records of the end take none of the run's time */
+    TRY(pause_lead_to_the_end(w));
+    mpi_stand_still(w, true); /* exams and records of the end take none of the run's time */
     w->is_over = w->ended_well = true;
     return OK;
 }
@@ -93,7 +93,7 @@ static fault follow(struct mpi *w)
     if (w->is_given_up || w->peers[0].is_gone)
         return f;
     if (f && !w->is_closed)
-        tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        mpi_tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
     if (!w->is_closed) {
         fault_drop(w->broken);
         w->broken = OK;
@@ -124,11 +124,11 @@ size_t mpi_replicas(const struct experiment *e)
 static fault part_from_other_worlds(struct mpi *w)
 {
     MPI_Request request;
-    MPI_Comm_idup(comm_of(&w->seat), &w->comm, &request);
-    fault f = wait_together(&request, patience_of(w));
+    MPI_Comm_idup(mpi_comm_of(&w->seat), &w->comm, &request);
+    fault f = mpi_wait_together(&request, patience_of(w));
     if (f)
         w->comm = MPI_COMM_NULL;
-    else if (others_live())
+    else if (gone_others_live())
         MPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN); /* else an MPI that notices a death ends them itself */
     return f;
 }
@@ -205,7 +205,7 @@ static bool all_have_closed(const struct mpi *w)
 /* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
 static bool may_leave(const struct mpi *w)
 {
-    return !is_sending(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
+    return !sendings_are_left(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
 }
 
 /* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
@@ -217,9 +217,9 @@ static void say_goodbye(struct mpi *w)
     bool done = w->is_given_up;
     w->says_goodbye = true;
     if (is_leader(w))
-        tell_all(w, MSG_CLOSE, !w->ended_well);
+        mpi_tell_all(w, MSG_CLOSE, !w->ended_well);
     while (!done && clock_now_s() < until) {
-        progress(w);
+        courier_progress(w);
         if (w->n_gone) { /* together with one that is gone nothing can be counted */
             done = may_leave(w);
             continue;
@@ -230,7 +230,7 @@ static void say_goodbye(struct mpi *w)
         }
         if (w->is_leaving)
             MPI_Test(&w->counting, &is_counted, MPI_STATUS_IGNORE);
-        done = w->n_gone ? may_leave(w) : is_counted && all_is_here(w, w->told[w->n]);
+        done = w->n_gone ? may_leave(w) : is_counted && courier_all_is_here(w, w->told[w->n]);
         if (!done)
             sched_yield();
     }

@@ -8,7 +8,7 @@ fault native_open(struct mpi *w)
     if (w->stage->n_agents < w->n) /* no strategy with helpers has the MPI's own collectives */
         return OK;
     MPI_Comm_idup(w->comm, &w->learners, &request);
-    fault f = wait_together(&request, patience_of(w));
+    fault f = mpi_wait_together(&request, patience_of(w));
     if (f)
         w->learners = MPI_COMM_NULL;
     return f;
@@ -27,7 +27,7 @@ static bool is_over(const struct mpi *w, const void *ctx)
     return (w->n_gone && !w->broken) || (MPI_Test(*(MPI_Request *const *)ctx, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over);
 }
 
-fault wait_for_all(struct mpi *w, MPI_Request *request)
+fault native_wait_for_all(struct mpi *w, MPI_Request *request)
 {
     w->in_collective = true;
     fault f = wait_for_members(w, is_over, &request);
@@ -40,14 +40,11 @@ fault wait_for_all(struct mpi *w, MPI_Request *request)
     char name[128];
     while (!w->peers[who].is_gone)
         who++;
-    return FAIL(FAULT_CRASH, "%s is gone, and the MPI's own collectives cannot do without; go on from the last checkpoint with "
-                             "veche resume, or use one of our own algorithms",
-                member_called(w, who, name));
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
+    return FAIL(
+        FAULT_CRASH,
+        "%s is gone, and the MPI's own collectives cannot do without; go on from the last checkpoint with "
+        "veche resume, or use one of our own algorithms",
+        mpi_member_called(w, who, name));
 }
 
 /* All wait for all, and cannot tell for whom: whoever is silent is named by the leader, who hears from everyone. */
@@ -55,17 +52,17 @@ fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
 {
     struct mpi *w = mpi_of(l);
     size_t piece = w->piece_bytes / sizeof(float);
-    double since = world_now_s(w);
-    fault f = before_writing(w, row, first, end);
+    double since = mpi_now_s(w);
+    fault f = sendings_await(w, row, first, end);
     for (size_t at = first; !f && at < end; at = smaller(at + piece, end)) {
         MPI_Request request;
         MPI_Iallreduce(MPI_IN_PLACE, row_of(w, row) + at, (int)smaller(piece, end - at), MPI_FLOAT, MPI_SUM, w->learners,
                        &request);
-        f = wait_for_all(w, &request);
+        f = native_wait_for_all(w, &request);
         l->counts.messages++;
         l->counts.bytes += smaller(piece, end - at) * sizeof(float);
     }
-    count_own_wait(w, ANYONE, since);
+    mail_count_own_wait(w, ANYONE, since);
     return f;
 }
 

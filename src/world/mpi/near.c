@@ -2,11 +2,6 @@
  * and theirs into messages of the usual kind, as if they had been received. */
 #include "world/mpi/inside.h"
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static fault find_neighbours(struct near *near, const struct topology *t, size_t self)
 {
     size_t n = t->first[self + 1] - t->first[self];
@@ -35,7 +30,7 @@ static fault meet_neighbours(struct mpi *w)
         return OK;
     TRY(find_neighbours(near, w->stage->topology, w->link.self));
     MPI_Ibarrier(w->learners, &request);
-    TRY(wait_for_all(w, &request));
+    TRY(native_wait_for_all(w, &request));
     MPI_Dist_graph_create_adjacent(w->learners, near->n, near->whom, near->counts, near->n, near->whom, near->counts,
                                    MPI_INFO_NULL, 0, &near->comm);
     near->is_known = true;
@@ -57,18 +52,18 @@ static fault gather_piece(struct mpi *w, enum row row, size_t first, size_t end,
     for (int i = 0; i < near->n; i++) {
         near->counts[i] = (int)(end - first);
         MPI_Get_address(row_of(w, row) + first, &near->from[i]);
-        MPI_Get_address(floats_in(w, out[i].rows, row, first, end), &near->to[i]);
+        MPI_Get_address(message_floats(w, out[i].rows, row, first, end), &near->to[i]);
     }
     MPI_Ineighbor_alltoallw(MPI_BOTTOM, near->counts, near->from, near->types, MPI_BOTTOM, near->counts, near->to, near->types,
                             near->comm, &request);
-    return wait_for_all(w, &request);
+    return native_wait_for_all(w, &request);
 }
 
 static fault gather_rows(struct mpi *w, struct span span, const struct parcel *out)
 {
     size_t piece = w->piece_bytes / sizeof(float);
     for (int row = 0; row < N_ROWS; row++) {
-        size_t end = span.first + floats_in_row(w, span, (enum row)row);
+        size_t end = span.first + message_floats_in_row(w, span, (enum row)row);
         for (size_t at = span.first, next; at < end; at = next) {
             next = smaller(at + piece, end);
             TRY(gather_piece(w, (enum row)row, at, next, out));
@@ -80,8 +75,8 @@ static fault gather_rows(struct mpi *w, struct span span, const struct parcel *o
 fault mpi_gather_near(struct link *l, struct span span, struct parcel *out)
 {
     struct mpi *w = mpi_of(l);
-    double since = world_now_s(w);
-    size_t n_bytes = span_bytes(w, span);
+    double since = mpi_now_s(w);
+    size_t n_bytes = message_span_bytes(w, span);
     TRY(meet_neighbours(w));
     size_t n = (size_t)w->near.n;
     for (size_t i = 0; i < n; i++) {
@@ -99,6 +94,6 @@ fault mpi_gather_near(struct link *l, struct span span, struct parcel *out)
     l->counts.messages += n;
     l->counts.received += n;
     l->counts.bytes += n * n_bytes;
-    count_own_wait(w, ANYONE, since);
+    mail_count_own_wait(w, ANYONE, since);
     return OK;
 }

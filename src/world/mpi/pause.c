@@ -17,7 +17,7 @@
 
 /* ---- accounts ---- */
 
-struct account account_of(const struct mpi *w)
+struct account mpi_account_of(const struct mpi *w)
 {
     const struct agent *a = w->agent;
     return (struct account){a->k,  a->lessons,   a->steps, a->dropped,
@@ -35,7 +35,7 @@ static void put_account(struct agent *agent, const struct account *a)
     agent->tally = a->tally;
 }
 
-void set_own_account(struct mpi *w, const struct account *a)
+void mpi_set_own_account(struct mpi *w, const struct account *a)
 {
     put_account(w->agent, a);
     w->link.counts = a->counts;
@@ -44,11 +44,11 @@ void set_own_account(struct mpi *w, const struct account *a)
 static struct state own_state(struct mpi *w, uint64_t probe)
 {
     return (struct state){.probe = probe,
-                          .is_busy = w->goes_on || w->is_cold || is_computing(w),
+                          .is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
-                          .account = account_of(w)};
+                          .account = mpi_account_of(w)};
 }
 
 /* What I have waited for whom. */
@@ -63,12 +63,12 @@ static void tell_state(struct mpi *w, uint64_t probe)
     size_t n_waits = w->n <= MOST_IN_TABLE ? w->n * sizeof(double) : 0;
     unsigned char *both = malloc(sizeof s + n_waits);
     if (!both) {
-        break_off(w, OUT_OF_MEMORY);
+        wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
     memcpy(both, &s, sizeof s);
     memcpy(both + sizeof s, own_waits(w), n_waits);
-    tell(w, 0, MSG_STATE, probe, both, sizeof s + n_waits);
+    mpi_tell(w, 0, MSG_STATE, probe, both, sizeof s + n_waits);
     free(both);
 }
 
@@ -125,8 +125,8 @@ static bool is_let_go(const struct mpi *w, const void *ctx)
 static fault wait_to_be_let_go(struct mpi *w)
 {
     w->is_paused = true;
-    stand_still(w, true);
-    tell(w, 0, MSG_PAUSED, w->agent->k, NULL, 0);
+    mpi_stand_still(w, true);
+    mpi_tell(w, 0, MSG_PAUSED, w->agent->k, NULL, 0);
     return wait_for_members(w, is_let_go, NULL);
 }
 
@@ -135,7 +135,7 @@ static void run_to(struct mpi *w, uint64_t k)
     w->pause_at = k;
     if (w->is_paused && w->agent->k < k) {
         w->is_paused = false;
-        stand_still(w, false);
+        mpi_stand_still(w, false);
     }
 }
 
@@ -144,18 +144,18 @@ static void go(struct mpi *w)
     w->has_begun = true;
     w->is_held = w->is_paused = false;
     w->pause_at = NEVER;
-    stand_still(w, false);
+    mpi_stand_still(w, false);
 }
 
-void somebody_is_gone(struct mpi *w)
+void pause_somebody_is_gone(struct mpi *w)
 {
     if (w->is_paused && !w->is_held && !is_leader(w)) {
         w->is_paused = false; /* others may need me; whoever leads will hold me where it wants to look */
-        stand_still(w, false);
+        mpi_stand_still(w, false);
     }
 }
 
-void hear_of_pause(struct mpi *w, struct message *m)
+void pause_hear(struct mpi *w, struct message *m)
 {
     switch (m->head.kind) {
     case MSG_STOP:
@@ -164,7 +164,7 @@ void hear_of_pause(struct mpi *w, struct message *m)
         return;
     case MSG_HOLD:
         w->is_held = true;
-        tell(w, 0, MSG_AT, w->agent->k + !(w->is_paused || w->peers[w->link.self].has_ended), NULL, 0);
+        mpi_tell(w, 0, MSG_AT, w->agent->k + !(w->is_paused || w->peers[w->link.self].has_ended), NULL, 0);
         return;
     case MSG_AT:
         w->peers[m->from].is_held = true;
@@ -187,7 +187,7 @@ void hear_of_pause(struct mpi *w, struct message *m)
         w->may_warm_up = true;
         return;
     case MSG_STILL:
-        stand_still(w, true);
+        mpi_stand_still(w, true);
         return;
     default:
         go(w);
@@ -196,7 +196,7 @@ void hear_of_pause(struct mpi *w, struct message *m)
 
 /* ---- the leader ---- */
 
-uint64_t rounds_of_all(const struct mpi *w)
+uint64_t mpi_rounds_of_all(const struct mpi *w)
 {
     return w->totals.ended / w->stage->n_agents;
 }
@@ -222,10 +222,10 @@ static void add_up(struct mpi *w)
     w->totals.samples = lessons * w->agents[0].feed.batch;
 }
 
-fault ask_all(struct mpi *w)
+fault pause_ask_all(struct mpi *w)
 {
     w->probe++;
-    tell_all(w, MSG_PROBE, w->probe);
+    mpi_tell_all(w, MSG_PROBE, w->probe);
     TRY(wait_for_members(w, all_have_answered, NULL));
     struct state mine = own_state(w, w->probe);
     learn_state(w, 0, &mine);
@@ -235,12 +235,12 @@ fault ask_all(struct mpi *w)
     return OK;
 }
 
-fault make_quiet(struct mpi *w)
+fault pause_make_quiet(struct mpi *w)
 {
     uint64_t before = NEVER;
     for (;;) {
         uint64_t sent = 0, heard = 0, busy = 0;
-        TRY(ask_all(w));
+        TRY(pause_ask_all(w));
         for (size_t i = 0; i < w->n; i++) {
             if (w->peers[i].is_gone)
                 continue;
@@ -287,7 +287,7 @@ static fault gather_in_step(struct mpi *w, bool *here)
             furthest = w->peers[i].held_k;
     *here = w->agent->k == furthest;
     for (size_t i = 1; w->is_held && w->pause_at != furthest && i < w->stage->n_agents; i++)
-        tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
+        mpi_tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
     w->pause_at = furthest;
     return *here ? wait_for_members(w, all_have_stopped, &furthest) : OK;
 }
@@ -295,7 +295,7 @@ static fault gather_in_step(struct mpi *w, bool *here)
 static void hold_all(struct mpi *w)
 {
     if (!w->is_held)
-        tell_all(w, MSG_HOLD, 0);
+        mpi_tell_all(w, MSG_HOLD, 0);
     w->is_held = true;
 }
 
@@ -308,15 +308,15 @@ static fault lead_pause(struct mpi *w)
         return OK;
     if (!are_in_step(w)) /* from the start, or since somebody went while all were gathering */
         hold_all(w);
-    TRY(make_quiet(w));
-    tell_all(w, MSG_STILL, 0);
-    stand_still(w, true);
+    TRY(pause_make_quiet(w));
+    mpi_tell_all(w, MSG_STILL, 0);
+    mpi_stand_still(w, true);
     TRY(w->watcher.moment(w->watcher.ctx));
-    w->seen = rounds_of_all(w);
+    w->seen = mpi_rounds_of_all(w);
     for (size_t i = 0; i < w->n; i++)
         w->peers[i].is_paused = w->peers[i].is_held = false;
     go(w);
-    tell_all(w, MSG_GO, 0);
+    mpi_tell_all(w, MSG_GO, 0);
     return OK;
 }
 
@@ -335,7 +335,7 @@ static bool is_last(const struct mpi *w, uint64_t round)
 /* Something is due at the end of a round since the last look. */
 static bool look_is_due(const struct mpi *w)
 {
-    uint64_t now = rounds_of_all(w);
+    uint64_t now = mpi_rounds_of_all(w);
     for (uint64_t k = w->seen + 1; w->watcher.is_due && k <= now && !is_last(w, k); k++)
         if (w->watcher.is_due(w->watcher.ctx, k))
             return true;
@@ -350,7 +350,7 @@ static bool leader_stops(struct mpi *w)
         hold_all(w);
     bool stops = stop || due || w->agent->k == w->pause_at;
     if (!stops)
-        w->seen = rounds_of_all(w);
+        w->seen = mpi_rounds_of_all(w);
     return stops;
 }
 
@@ -371,13 +371,13 @@ fault mpi_end_round(struct link *l)
     uint64_t k = w->agent->k;
     if (is_leader(w)) /* the others of a group in step are taken to be as far until they are asked */
         w->totals.ended = w->stage->asynchronous ? w->totals.ended + 1 : k * w->stage->n_agents;
-    progress(w);
+    courier_progress(w);
     if (w->broken)
         return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
     if (is_leader(w) && leader_stops(w))
         return lead_pause(w);
     if (is_leader(w))
-        return is_last(w, rounds_of_all(w)) ? OK : pass_by(w);
+        return is_last(w, mpi_rounds_of_all(w)) ? OK : pass_by(w);
     if (w->is_held && w->pause_at != NEVER) /* nobody stops before, whatever is due */
         return k >= w->pause_at ? wait_to_be_let_go(w) : OK;
     bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);
@@ -398,12 +398,12 @@ static bool end_or_look(const struct mpi *w, const void *ctx)
     return all_have_ended(w) || (!are_in_step(w) && (has_to_stop(w) || look_is_due(w)));
 }
 
-fault lead_to_the_end(struct mpi *w)
+fault pause_lead_to_the_end(struct mpi *w)
 {
     for (;;) {
         TRY(wait_for_members(w, end_or_look, NULL));
         if (all_have_ended(w))
-            return ask_all(w);
+            return pause_ask_all(w);
         leader_stops(w);
         TRY(lead_pause(w));
     }

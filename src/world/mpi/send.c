@@ -15,7 +15,7 @@ static struct sending *sending_new(struct mpi *w, size_t n_bytes)
     if (!s)
         return NULL;
     *s = (struct sending){0};
-    if (n_bytes && !(s->copy = take_bytes(w, n_bytes, &s->room))) {
+    if (n_bytes && !(s->copy = message_take_bytes(w, n_bytes, &s->room))) {
         free(s);
         return NULL;
     }
@@ -40,7 +40,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     size_t n_beside = h->offer ? sizeof(struct places) : fits ? (size_t)h->n_bytes : 0;
     struct sending *s = sending_new(w, sizeof *h + n_beside);
     if (!s) {
-        break_off(w, OUT_OF_MEMORY);
+        wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
     memcpy(s->copy, h, sizeof *h);
@@ -49,7 +49,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     if (bytes)
         memcpy(at, bytes, n_beside);
     for (int row = 0; fits && !bytes && row < N_ROWS; row++) {
-        size_t some = floats_in_row(w, span, (enum row)row) * sizeof(float);
+        size_t some = message_floats_in_row(w, span, (enum row)row) * sizeof(float);
         if (some)
             memcpy(at, row_of(w, (enum row)row) + span.first, some);
         at += some;
@@ -63,7 +63,7 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     bell_ring(w->peers[to].bell);
 }
 
-void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
+void mpi_tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
 {
     struct stretch stretches[MOST_BODIES];
     const unsigned char *at = bytes;
@@ -74,7 +74,7 @@ void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, stretches[i].n_bytes);
         if (!s) {
-            break_off(w, OUT_OF_MEMORY);
+            wait_break_off(w, OUT_OF_MEMORY);
             return;
         }
         memcpy(s->copy, at, stretches[i].n_bytes);
@@ -83,16 +83,16 @@ void tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
     }
 }
 
-void tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
+void mpi_tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
 {
-    tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
+    mpi_tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
 }
 
-void tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
+void mpi_tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
 {
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self)
-            tell(w, i, kind, tag, NULL, 0);
+            mpi_tell(w, i, kind, tag, NULL, 0);
 }
 
 static void offer_rows(struct mpi *w, size_t to, struct head *h)
@@ -101,11 +101,11 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
     struct places places = {{0}};
     h->offer = ++w->offers;
     for (int row = 0; row < N_ROWS; row++) {
-        size_t n = floats_in_row(w, span, (enum row)row);
+        size_t n = message_floats_in_row(w, span, (enum row)row);
         places.at[row] = (uint64_t)((unsigned char *)row_of(w, (enum row)row) - (unsigned char *)w->engine->shared->bytes);
         struct sending *s = n ? sending_new(w, 0) : NULL;
         if (n && !s)
-            break_off(w, OUT_OF_MEMORY);
+            wait_break_off(w, OUT_OF_MEMORY);
         if (!s)
             continue;
         *s = (struct sending){.next = w->sendings,
@@ -118,13 +118,13 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
     send_head(w, to, h, (const unsigned char *)&places);
 }
 
-void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
+void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
-    struct head h = {kind, span.rows, tag, span.first, span.end, span_bytes(w, span), 0};
+    struct head h = {kind, span.rows, tag, span.first, span.end, message_span_bytes(w, span), 0};
     struct stretch stretches[MOST_BODIES];
     if (w->is_leaving || w->peers[to].is_gone)
         return;
-    if (kind == MSG_ROWS && can_offer(w, to, (size_t)h.n_bytes)) {
+    if (kind == MSG_ROWS && offer_is_possible(w, to, (size_t)h.n_bytes)) {
         offer_rows(w, to, &h);
         return;
     }
@@ -133,7 +133,7 @@ void tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, 0);
         if (!s) {
-            break_off(w, OUT_OF_MEMORY);
+            wait_break_off(w, OUT_OF_MEMORY);
             return;
         }
         s->floats = row_of(w, (enum row)stretches[i].row) + stretches[i].first;
@@ -146,32 +146,32 @@ static void take_off(struct mpi *w, struct sending **at)
 {
     struct sending *s = *at;
     *at = s->next;
-    give_bytes(w, s->copy, s->room);
+    message_give_bytes(w, s->copy, s->room);
     s->next = w->free_sendings;
     w->free_sendings = s;
 }
 
 /* Where a process is gone a request may fail, and is none any more; then it never comes through, until all
  * that has to do with that process is let go of. */
-bool is_through(MPI_Request *request, MPI_Status *status)
+bool mpi_is_through(MPI_Request *request, MPI_Status *status)
 {
     int through = 0;
     if (*request == MPI_REQUEST_NULL)
         return false;
     int error = MPI_Test(request, &through, status);
-    return through && (error == MPI_SUCCESS || is_only_delayed(error));
+    return through && (error == MPI_SUCCESS || gone_is_only_delayed(error));
 }
 
-void look_after_sendings(struct mpi *w)
+void sendings_look_after(struct mpi *w)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if (!(*at)->offer && is_through(&(*at)->request, MPI_STATUS_IGNORE))
+        if (!(*at)->offer && mpi_is_through(&(*at)->request, MPI_STATUS_IGNORE))
             take_off(w, at);
         else
             at = &(*at)->next;
 }
 
-bool is_sending(const struct mpi *w)
+bool sendings_are_left(const struct mpi *w)
 {
     for (const struct sending *s = w->sendings; s; s = s->next)
         if (!s->offer)
@@ -179,7 +179,7 @@ bool is_sending(const struct mpi *w)
     return false;
 }
 
-void hear_of_fetching(struct mpi *w, uint64_t offer)
+void sendings_hear_of_fetching(struct mpi *w, uint64_t offer)
 {
     for (struct sending **at = &w->sendings; *at;)
         if ((*at)->offer == offer)
@@ -196,9 +196,9 @@ static bool are_being_sent(const struct mpi *w, const float *floats, size_t n)
     return false;
 }
 
-bool is_being_sent(const struct mpi *w, enum row row, size_t first, size_t end)
+bool sendings_hold(const struct mpi *w, enum row row, size_t first, size_t end)
 {
-    size_t n = floats_in_row(w, (struct span){1u << row, first, end}, row);
+    size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
     return n && are_being_sent(w, row_of(w, row) + first, n);
 }
 
@@ -213,7 +213,7 @@ static bool are_gone(const struct mpi *w, const void *ctx)
     return !are_being_sent(w, f->floats, f->n);
 }
 
-fault before_writing_floats(struct mpi *w, const float *floats, size_t n)
+fault sendings_await_floats(struct mpi *w, const float *floats, size_t n)
 {
     struct floats_on_the_way f = {floats, n};
     if (are_gone(w, &f))
@@ -226,13 +226,13 @@ fault before_writing_floats(struct mpi *w, const float *floats, size_t n)
     return wrong;
 }
 
-fault before_writing(struct mpi *w, enum row row, size_t first, size_t end)
+fault sendings_await(struct mpi *w, enum row row, size_t first, size_t end)
 {
-    size_t n = floats_in_row(w, (struct span){1u << row, first, end}, row);
-    return n ? before_writing_floats(w, row_of(w, row) + first, n) : OK;
+    size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
+    return n ? sendings_await_floats(w, row_of(w, row) + first, n) : OK;
 }
 
-void forget_sendings(struct mpi *w)
+void sendings_forget(struct mpi *w)
 {
     for (struct sending **at = &w->sendings; *at;)
         if ((*at)->offer) /* that nobody has taken */

@@ -26,23 +26,23 @@ static void say_alive(struct mpi *w, double now)
         return;
     w->alive_said_s = now;
     if (is_leader(w))
-        tell_all(w, MSG_ALIVE, w->suspect);
+        mpi_tell_all(w, MSG_ALIVE, w->suspect);
     else
-        tell(w, 0, MSG_ALIVE, NOBODY, NULL, 0);
+        mpi_tell(w, 0, MSG_ALIVE, NOBODY, NULL, 0);
     if (!is_leader(w) && !w->has_said_stop && w->watcher.has_to_stop &&
         w->watcher.has_to_stop(w->watcher.ctx)) {
         w->has_said_stop = true;
-        tell(w, 0, MSG_STOP, 0, NULL, 0);
+        mpi_tell(w, 0, MSG_STOP, 0, NULL, 0);
     }
 }
 
-void hear_alive(struct mpi *w, const struct message *m)
+void silence_hear_alive(struct mpi *w, const struct message *m)
 {
     if (m->from == 0)
         w->suspect = m->head.tag;
 }
 
-bool somebody_is_suspected(const struct mpi *w)
+bool silence_suspects_somebody(const struct mpi *w)
 {
     return w->suspect != NOBODY;
 }
@@ -66,15 +66,15 @@ static void judge(struct mpi *w, size_t member, double silent_s)
     char name[128], text[192];
     if (silent_s > patience_of(w)) {
         snprintf(text, sizeof text, "%s has stalled (nothing was heard of it for %g s)",
-                 member_called(w, member, name), patience_of(w));
-        tell(w, member, MSG_GONE, member, text, strlen(text) + 1);
-        give_up(w, member, text);
+                 mpi_member_called(w, member, name), patience_of(w));
+        mpi_tell(w, member, MSG_GONE, member, text, strlen(text) + 1);
+        gone_give_up(w, member, text);
     } else if (silent_s > 3 * between_signs_s(w)) {
         w->suspect = member;
     }
 }
 
-void look_who_is_silent(struct mpi *w, double now)
+void silence_look(struct mpi *w, double now)
 {
     leave_out_absence(w, now);
     if (w->says_goodbye || w->is_closed)

@@ -8,17 +8,17 @@
 
 static double mpi_now(const struct link *l)
 {
-    return world_now_s(mpi_in(l));
+    return mpi_now_s(mpi_in(l));
 }
 
 /* The world's clock may stand still meanwhile. */
 static fault mpi_sleep(struct link *l, double seconds)
 {
     struct mpi *w = mpi_of(l);
-    double until = world_now_s(w) + seconds;
+    double until = mpi_now_s(w) + seconds;
     do
-        TRY(wait_to(w, clock_now_s() + until - world_now_s(w)));
-    while (world_now_s(w) < until);
+        TRY(wait_to(w, clock_now_s() + until - mpi_now_s(w)));
+    while (mpi_now_s(w) < until);
     return OK;
 }
 
@@ -57,8 +57,8 @@ static void end_on_copy(struct mpi *w)
 static fault mpi_learn(struct link *l, uint64_t lesson)
 {
     struct mpi *w = mpi_of(l);
-    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
-    TRY(before_writing(w, ROW_STATS, 0, TO_END));
+    TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
+    TRY(sendings_await(w, ROW_STATS, 0, TO_END));
     if (w->keeps_copy)
         begin_on_copy(w);
     w->writes_at_lesson = w->writes;
@@ -72,12 +72,6 @@ static bool gradient_is_there(const struct mpi *w, const void *ctx)
     return first && atomic_load_explicit(&w->lessons.ready, memory_order_acquire) <= first;
 }
 
-static bool lesson_is_over(const struct mpi *w, const void *ctx)
-{
-    (void)ctx;
-    return job_is_over((struct mpi *)w);
-}
-
 static fault take_answer(struct mpi *w)
 {
     struct lessons *l = &w->lessons;
@@ -85,8 +79,8 @@ static fault take_answer(struct mpi *w)
     l->verdict = OK;
     TRY(f);
     if (w->keeps_copy) {
-        TRY(before_writing(w, ROW_GRADS, 0, TO_END));
-        TRY(before_writing(w, ROW_STATS, 0, TO_END));
+        TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
+        TRY(sendings_await(w, ROW_STATS, 0, TO_END));
         end_on_copy(w);
     }
     if (is_leader(w)) /* the others' are taken to be as many until they are asked */
@@ -103,10 +97,10 @@ static fault mpi_await(struct link *l, size_t first)
         atomic_store(&w->lessons.wanted, 0);
         return f;
     }
-    TRY(wait_for_members(w, lesson_is_over, NULL));
+    TRY(wait_for_members(w, lessons_are_over, NULL));
     if (first == 0)
         return take_answer(w);
-    TRY(before_writing(w, ROW_GRADS, 0, TO_END));
+    TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
     copy_row(w, ROW_GRADS, 1, 0);
     return OK;
 }
@@ -115,9 +109,9 @@ static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uin
 {
     struct mpi *w = mpi_of(l);
     struct update u = {0, lr, t, first, end};
-    TRY(before_writing(w, ROW_PARAMS, first, end));
-    TRY(before_writing(w, ROW_SLOT0, first, end));
-    TRY(before_writing(w, ROW_SLOT1, first, end));
+    TRY(sendings_await(w, ROW_PARAMS, first, end));
+    TRY(sendings_await(w, ROW_SLOT0, first, end));
+    TRY(sendings_await(w, ROW_SLOT1, first, end));
     w->writes++;
     return w->engine->ops->update(w->engine, &u, 1);
 }
@@ -131,7 +125,7 @@ static fault find_terms(const struct mpi *w, const struct term *terms, size_t n,
 {
     for (size_t i = 0; i < n; i++) {
         weights[i] = (float)terms[i].weight;
-        from[i] = terms[i].parcel ? floats_in(w, terms[i].parcel->rows, terms[i].row, first, end)
+        from[i] = terms[i].parcel ? message_floats(w, terms[i].parcel->rows, terms[i].row, first, end)
                                   : row_of(w, terms[i].row) + first;
         if (!from[i])
             return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", w->link.self);
@@ -144,9 +138,9 @@ static fault mix_rows(struct mpi *w, enum row into, size_t first, size_t end, co
                       const float **from, float *weights)
 {
     struct engine *e = w->engine;
-    bool beside = first == 0 && end == floats_of(w, into) && is_being_sent(w, into, first, end);
+    bool beside = first == 0 && end == floats_of(w, into) && sendings_hold(w, into, first, end);
     float *sum = e->ops->floats(e, into, beside ? mpi_spare(w) : 0) + first;
-    TRY(before_writing_floats(w, sum, end - first));
+    TRY(sendings_await_floats(w, sum, end - first));
     TRY(find_terms(w, terms, n, first, end, from, weights));
     host_blend(sum, from, weights, n, end - first);
     if (beside)
@@ -227,7 +221,7 @@ static void mpi_note(struct link *l, const char *kind, const char *text)
     char both[1024];
     size_t n_kind = strlen(kind) + 1, n_text = strlen(text) + 1;
     if (is_leader(w)) {
-        w->watcher.note(w->watcher.ctx, world_now_s(w), l->self, kind, text);
+        w->watcher.note(w->watcher.ctx, mpi_now_s(w), l->self, kind, text);
         return;
     }
     if (n_kind + n_text > sizeof both)
@@ -235,7 +229,7 @@ static void mpi_note(struct link *l, const char *kind, const char *text)
     memcpy(both, kind, n_kind);
     memcpy(both + n_kind, text, n_text);
     both[n_kind + n_text - 1] = 0;
-    tell(w, 0, MSG_NOTE, 0, both, n_kind + n_text);
+    mpi_tell(w, 0, MSG_NOTE, 0, both, n_kind + n_text);
 }
 
 const struct link_ops mpi_link = {

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "world/mpi/inside.h"
 
-void break_off(struct mpi *w, fault f)
+void wait_break_off(struct mpi *w, fault f)
 {
     if (w->broken)
         fault_drop(f);
@@ -17,12 +17,12 @@ void break_off(struct mpi *w, fault f)
         w->broken = f;
 }
 
-double world_now_s(const struct mpi *w)
+double mpi_now_s(const struct mpi *w)
 {
     return (w->is_still ? w->still_since_s : clock_now_s()) - w->began_s - w->stood_s;
 }
 
-void stand_still(struct mpi *w, bool still)
+void mpi_stand_still(struct mpi *w, bool still)
 {
     double now = clock_now_s();
     if (still && !w->is_still)
@@ -32,7 +32,7 @@ void stand_still(struct mpi *w, bool still)
     w->is_still = still;
 }
 
-const char *member_called(const struct mpi *w, size_t member, char name[128])
+const char *mpi_member_called(const struct mpi *w, size_t member, char name[128])
 {
     snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member", member, member,
              w->peers[member].host);
@@ -55,7 +55,7 @@ static bool is_moving(const struct mpi *w)
     for (size_t i = 0; i < w->n; i++)
         if (w->peers[i].arriving)
             return true;
-    return w->in_collective || is_sending(w);
+    return w->in_collective || sendings_are_left(w);
 }
 
 /* An eighth of the time napped so far, so that no wait becomes much longer by it. A server that woke up every 20 microseconds
@@ -76,7 +76,7 @@ struct pauses { /* of one wait */
  * it naps now and then; where ranks outnumber cores it gives the core away before. */
 static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
 {
-    bool beside_job = w->lessons.is_running && is_computing(w), many = w->seat.oversubscribed;
+    bool beside_job = w->lessons.is_running && lessons_are_computing(w), many = w->seat.oversubscribed;
     bool rings = w->all_ring && !is_moving(w);
     unsigned polls = beside_job || (many && rings) ? 0 : many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP;
     bool sleeps = ++p->n_polls > polls;
@@ -88,7 +88,10 @@ static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
             sched_yield();
         return;
     }
-    double nap_s = first ? LEAST_NAP_S : rings ? long_nap_s(w) : beside_job ? nap_beside_job_s(w) : next_nap_s(&p->nap_s);
+    double nap_s = first        ? LEAST_NAP_S
+                   : rings      ? long_nap_s(w)
+                   : beside_job ? lessons_nap_s(w)
+                                : next_nap_s(&p->nap_s);
     double left_s = w->alarm_s - clock_now_s();
     if (left_s > 0)
         bell_sleep(w, heard, fmin(nap_s, left_s));
@@ -104,7 +107,7 @@ fault wait_for_members(struct mpi *w, is_done *done, const void *ctx)
     struct pauses pauses = {.nap_s = LEAST_NAP_S};
     for (;;) {
         uint32_t heard = bell_heard(w);
-        progress(w);
+        courier_progress(w);
         if (done(w, ctx))
             return OK;
         if (w->broken)
@@ -129,23 +132,23 @@ fault wait_to(struct mpi *w, double real_s)
 
 fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
 {
-    double since = world_now_s(w);
+    double since = mpi_now_s(w);
     struct pauses pauses = {.nap_s = LEAST_NAP_S};
     for (;;) {
         uint32_t heard = bell_heard(w);
-        progress(w);
+        courier_progress(w);
         if (done(w, ctx))
             return OK;
         if (w->broken)
             return broken(w);
         if (whom != ANYONE && w->peers[whom].is_gone) {
             char name[128];
-            return FAIL(FAULT_PEER, "%s is gone", member_called(w, whom, name));
+            return FAIL(FAULT_PEER, "%s is gone", mpi_member_called(w, whom, name));
         }
-        if (!w->is_still && world_now_s(w) - since > patience_of(w) && !somebody_is_suspected(w)) {
+        if (!w->is_still && mpi_now_s(w) - since > patience_of(w) && !silence_suspects_somebody(w)) {
             char name[128] = "anyone";
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_of(w),
-                        whom == ANYONE ? name : member_called(w, whom, name));
+                        whom == ANYONE ? name : mpi_member_called(w, whom, name));
         }
         rest(w, heard, &pauses);
     }

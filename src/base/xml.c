@@ -1,8 +1,8 @@
-/* svg_text.c - any bytes as text of XML and HTML. */
-#include <stdint.h>
-#include <string.h>
+/* xml.c - see xml.h. */
+#include "base/xml.h"
 
-#include "record/svg.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /* The length of the UTF-8 sequence at `s`, or 0 when it is none that XML may hold. */
 static size_t sequence(const unsigned char *s)
@@ -42,7 +42,7 @@ static const char *escape(char c)
     }
 }
 
-void svg_text(FILE *to, const char *text)
+void xml_text(FILE *to, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
         size_t n = sequence(at);

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# names.sh BUILD - every function and object that other files can see bears the name of its subject: `bell_ring`, not `ring`.
+#
+# A subject is a word before the first `_`. Here stands which subjects each folder of src/ speaks of; a folder also has those
+# of the folders it lies in. A word that stands alone is no name for all the program to see.
+source "$(dirname "$0")/../support/check.sh" "$1"
+
+subjects() {
+    cat <<'SUBJECTS'
+base            arena array block clock fault field isa page plain pool rng sha256 text xml
+experiment      experiment category decode event fail kind machine machines network node override overrides
+                roll section speed straggler tree
+data            data dataset feed fetch split catalogue child cifar file folder idx known mosaic part source unpack
+                blobs images spirals progress
+graph           graph build layer layers model op plan shape
+optim           optim schedule adagrad adam adamw rmsprop sgd
+engine          engine host lessons loops mirror op peak row
+engine/ref      ref
+engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat job phase layout norm
+                add avgpool batchnorm dropout globalpool linear loss maxpool pointwise relu reshape shortcut
+engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
+collective      collective cost cube fold group log2 part piece pieces step tree
+topology        topology edge family lapack layout sketch spectrum survey threads weights
+strategy        agent strategy backups centre pairs ps
+world           world waits
+world/local     local actor agenda fiber fibers message rows script snapshot tape wires
+world/mpi       mpi ask bell courier exam fetch gone lesson lessons look mail message native near offer pause
+                sendings silence spot wait
+record          run comparison events file folder json path report seal summary tensors waiting
+                html svg axis cell figure scale spread thin tick unit
+cli             cli progress streams watchman witness
+api             veche bench compare comparison experiment measure method over plan registry resumption session
+SUBJECTS
+}
+
+# A line "PATH NAME" for each global name of the objects below FOLDER that were compiled from src/, and whose source is still there.
+global_names() { # FOLDER
+    find "$1" -path '*.dir/src/*.o' -print0 | xargs -0 "$nm" -A -g --defined-only | awk '
+        NF == 3 && $3 !~ /^(_.*|main)$/ { sub(/.*\.dir\/src\//, "", $1); sub(/\.o:.*/, "", $1); print $1, $3 }' | sort -u |
+        while read -r path name; do
+            if [[ -e src/$path || $path == */planted.c ]]; then echo "$path $name"; fi
+        done
+}
+
+# Of such lines those whose name is of no subject of their folder.
+strange() {
+    awk 'NR == FNR {
+             at = 1
+             if ($0 ~ /^[a-z]/) { folder = $1; at = 2 }
+             for (i = at; i <= NF; i++) is_of[folder, $i] = 1
+             next
+         }
+         {
+             n = index($2, "_")
+             subject = n ? substr($2, 1, n - 1) : ""
+             folder = $1
+             found = 0
+             while (!found && sub(/\/[^\/]*$/, "", folder)) found = (folder, subject) in is_of
+             if (!found) print
+         }' <(subjects) -
+}
+
+nm=$(sed -n 's/^CMAKE_NM:[A-Z]*=//p' "$build/CMakeCache.txt")
+cc=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+
+plant() { # PATH CODE: an object as if of this file
+    mkdir -p "$(dirname "$work/planted.dir/src/$1")"
+    "$cc" -x c -c - -o "$work/planted.dir/src/$1.o" <<<"$2"
+}
+plant world/mpi/planted.c 'int progress(void) { return 0; } int bell_ring(void) { return 0; } static int tell(void) { return 0; } int courier_work(void) { return tell(); } int world_x = 3;'
+plant base/planted.c 'int bell_ring(void) { return 0; } int rng; const int rng_x = 1;'
+said=$(global_names "$work" | strange | tr '\n' ' ')
+holds "planted names are seen, and only those: $said" test "$said" = 'base/planted.c bell_ring base/planted.c rng world/mpi/planted.c progress '
+
+global_names "$build" >"$work/names"
+holds 'there are names to look at' test "$(wc -l <"$work/names")" -gt 500
+try strange <"$work/names"
+holds "names without a subject:
+$(strange <"$work/names")" test -z "$(strange <"$work/names")"
+done_checking
