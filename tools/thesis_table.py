@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """thesis_table.py text|markdown RUNS < ROWS - our numbers beside the published ones, for rows of
-experiments/thesis/index.txt whose runs lie in the folder RUNS. What was not run, or is not done, is a dash."""
+experiments/thesis/rows.txt whose runs lie in the folder RUNS. What was not run, or is not done, is a dash."""
 import json
 import pathlib
 import sys

@@ -9,7 +9,7 @@ export RUNS=$work/thesis VECHE=$veche
 elsewhere=()
 [[ -s $build/mpi.list ]] || elsewhere=(world=local)
 
-for file in experiments/*.yaml experiments/thesis/*.yaml; do
+for file in experiments/*.yaml; do
     succeeds "$file is well written" "$veche" check "$file" "${elsewhere[@]}"
     holds "$file opens with what it shows" grep -q '^# [A-Z]' <(head -n 1 "$file")
 done
@@ -63,17 +63,31 @@ holds 'together they know what nobody knows alone' less "$alone + 20" "$together
 quickly experiments/07-unequal-machines.yaml name=matched
 holds 'nobody waits where shares match machines' less "$(json waiting_share <<<"$out")" 0.02
 
-# The study.
-holds 'there are forty rows of the study' test "$(grep -v '^#' experiments/thesis/index.txt | grep -vc '^ours')" -eq 40
-for name in $(grep -v '^#' experiments/thesis/index.txt | awk '{ print $2, $3 }'); do
-    holds "$name has its file" test -s experiments/thesis/$name.yaml
-    holds "$name is called so" grep -q "^name: *$name\$" experiments/thesis/$name.yaml
+# The study: every row and every rival stands for an experiment that is well written, and every published figure is there.
+for file in experiments/thesis/*.yaml; do
+    holds "$file opens with what it shows" grep -q '^# [A-Z]' <(head -n 1 "$file")
 done
-python3 tools/make_thesis.py "$work/made"
-for file in "$work"/made/*; do
-    holds "$(basename "$file") is as the tool makes it" cmp "$file" "experiments/thesis/$(basename "$file")"
+rows=$(tools/thesis_rows.py experiments/thesis/rows.txt)
+holds 'there are forty rows of the study' test "$(grep -vc '^ours' <<<"$rows")" -eq 40
+holds 'of which the published figures are known' test "$(awk '$4 != "-" && $6 != "-"' <<<"$rows" | wc -l)" -eq 40
+holds 'and two of ours' test "$(grep -c '^ours' <<<"$rows")" -eq 2
+holds 'no two have one name' test -z "$(awk '{ print $2 }' <<<"$rows" | sort | uniq -d)"
+commands=$(scripts/thesis.sh --commands all)
+holds 'rows and their rivals are 59 experiments' test "$(wc -l <<<"$commands")" -eq 59
+while read -r command; do
+    eval "words=($command)"
+    succeeds "${words[3]} is well written" "$veche" check "${words[@]:2}" "${elsewhere[@]}"
+    holds "${words[3]} is called so" grep -qx "name: ${words[3]#name=}" <<<"$out"
+done < <(sed 's/ -d .*//' <<<"$commands")
+while read -r _ row _ mean spread _; do
+    holds "docs/results.md has $row" grep -q "^| $row | .*" docs/results.md
+    [[ $mean == - ]] && continue
+    figure=$mean && [[ $spread == - ]] || figure="$mean +- $spread"
+    holds "docs/results.md has what was published of $row" grep -qF "| $figure |" <(grep "^| $row | " docs/results.md)
+done <<<"$rows"
+for name in $(grep -oE '(cifar100?|fashion)-[a-z0-9]+-batch[a-z0-9-]+' docs/results.md | sort -u); do
+    holds "$name of docs/results.md is an experiment" grep -qw -- "$name" <<<"$rows"
 done
-holds 'and nothing else is there' test "$(ls "$work"/made/*.yaml | wc -l)" -eq "$(ls experiments/thesis/*.yaml | wc -l)"
 
 succeeds 'the script lists its tables' scripts/thesis.sh
 holds 'with their rows' grep -q '^  cifar10-torus36-batch32-gossip18$' <<<"$out"
@@ -103,6 +117,8 @@ holds 'to the same bits' test "$(json params_sha256 <"$run/summary.json")" = "$b
 rm "$run"/checkpoint-*.safetensors "$run/summary.json"
 succeeds 'a row of which nothing was saved begins again' scripts/thesis.sh $row "${tiny[@]}"
 holds 'in the same folder' test "$(json params_sha256 <"$run/summary.json")" = "$before"
+succeeds 'a whole section takes the place of what a row says of its parts' scripts/thesis.sh $row \
+    'data={set: blobs, batch: 4}' model=logistic train.epochs=1
 try timeout 60 scripts/thesis.sh $row data.set=idx
 holds 'a row that fails fails the script' test "$code" -eq 1
 holds 'which says why' grep -q '^veche: ' <<<"$err"
