@@ -8,10 +8,11 @@
  * Any other m (Traeff 2024, whose all-gather is that of Bruck et al. 1997): with L = ceil(log2 m) and shares
  * in a circle, of which I am left with number `rank`; s = m, and as long as s > 1, with h = ceil(s / 2):
  *   I have summed shares rank .. rank + s - 1; give the last s - h of them to member rank + h, which adds
- *   them, and add what member rank - h gives me to my first ones; s = h
- * and all of it backwards, with complete shares: give my first s - h to member rank - h, take the last s - h
- * from member rank + h. In every step everybody sends to one and hears from one, as many shares as all
- * others.
+ *   them, and add what member rank - h gives me to my first ones; s = h;
+ *   and all of it backwards, with complete shares: give my first s - h to member rank - h, take the last
+ *   s - h from member rank + h.
+ *
+ * In every step everybody sends to one and hears from one, as many shares as all others.
  *
  * 2 L messages, 2 (1 - 1/m) n floats by each: 2 L alpha + 2 (1 - 1/m) n beta: as few floats as the ring, with
  * 2 log2 m latencies in place of 2 (m - 1), and no power of two to fold into. Shares that lie round the end

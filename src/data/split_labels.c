@@ -1,9 +1,10 @@
 /* split_labels.c - splits in which agents see different classes.
  *
  *   by-label:   classes are dealt to agents like cards, lap after lap, each lap in a new random order; a
- * class is then split evenly among those who hold it dirichlet:  the samples of each class are dealt out in
- * proportions p ~ Dirichlet(alpha) over the agents (Yurochkin et al. 2019); whoever comes away with nothing
- * gets one sample from those with most
+ *               class is then split evenly among those who hold it
+ *   dirichlet:  the samples of each class are dealt out in proportions p ~ Dirichlet(alpha) over the agents
+ *               (Yurochkin et al. 2019); an agent that comes away with nothing gets one sample from those
+ *               with most
  */
 #include <math.h>
 #include <stdlib.h>

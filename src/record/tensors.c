@@ -1,7 +1,8 @@
 /* tensors.c - the safetensors layout, written whole and read with suspicion.
  *
- *   write:  header with 64 zeros for the hash -> hash of everything -> digits into the header -> one atomic
- * file read:   length -> JSON -> every entry, the offsets without gap or overlap up to the last byte -> hash
+ *   write:  header with 64 zeros for the hash -> hash of everything -> digits into the header -> one
+ *           atomic file
+ *   read:   length -> JSON -> every entry, the offsets without gap or overlap up to the last byte -> hash
  *
  * Nothing in a file is believed before it is checked, so that a reader may use the arrays without a second
  * look.

@@ -1,8 +1,10 @@
 /* adpsgd.c - asynchronous decentralised parallel SGD (Lian et al. 2018).
  *
- *   everyone, at its own pace:   g = gradient at theta^t as it is now
- *                                with one random neighbour j: both theta^t, theta^j become their mean, at one
- * moment theta^t = theta^t - alpha g          (g is stale: theta^t has moved meanwhile)
+ *   every agent t, at its own pace:
+ *
+ *       g = gradient at theta^t as it is now
+ *       theta^t, theta^j = (theta^t + theta^j) / 2     with one random neighbour j, at one moment
+ *       theta^t = theta^t - alpha g                    g is stale: theta^t has moved meanwhile
  *
  * Nobody waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
  * the mean over all agents. The rounds belong to the group: whoever is free takes the next.

@@ -1,7 +1,7 @@
 /* gossip.c - average with one neighbour at a time (Boyd et al. 2006).
  *
- *   round:  learn -> update -> every `every` rounds: `pairs` random edges, one after the other; both ends
- * keep the mean
+ *   round:  learn -> update -> every `every` rounds: `pairs` random edges, one after the other;
+ *                              both ends keep the mean
  *
  * A swap is a doubly stochastic mix: the mean over all agents never moves. All agents draw the same edges
  * from the seed and the round, so nobody has to be asked; an agent takes part in the swaps on its own edges,

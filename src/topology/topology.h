@@ -1,7 +1,7 @@
 /* topology.h - who is whose neighbour, how much each listens to whom, and how fast that brings agreement.
  *
- *   spec ("torus:6x6") -> graph -> mixing weights w_ij (symmetric, rows sum to 1) -> spectrum, convergence
- * factor
+ *   spec ("torus:6x6") -> graph -> mixing weights w_ij (symmetric, rows sum to 1)
+ *                               -> spectrum, convergence factor
  *
  * gamma is the second largest absolute eigenvalue of W = I - L(w): each mixing round shrinks the disagreement
  * (its Euclidean norm) by at least that factor.

@@ -1,9 +1,10 @@
 /* rounded.c - compiles the engine `ref` once more, with a runner that rounds.
  *
  *   every op by itself   tensors of more than a pixel are stored in bf16; a product's factors are rounded,
- * except in narrow linear layers fused (fused.h)      the same, but what a batchnorm or a shortcut makes is
- * not stored: only products see it rounded; a convolution's sums are rounded before its bias, or before what
- * other readers of its input sent back, is added
+ *                        except in narrow linear layers
+ *   fused (fused.h)      the same, but what a batchnorm or a shortcut makes is not stored: only products see
+ *                        it rounded; a convolution's sums are rounded before its bias, or before what other
+ *                        readers of its input sent back, is added
  *
  * Sums stay in double, where the GPU has fp32.
  */

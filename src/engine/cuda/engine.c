@@ -1,8 +1,8 @@
 /* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels.
  *
  *   learn:    the lessons take seats, as many at once as memory allows; seats and picks are sent over, the
- * pass runs, losses and hits come back examine:  the samples are cut into pieces of fixed size; a piece takes
- * a seat
+ *             pass runs, losses and hits come back
+ *   examine:  the samples are cut into pieces of fixed size; a piece takes a seat
  *
  * Rows, samples and activations stay in device memory. Updates and mixes are only queued: whoever reads
  * waits.

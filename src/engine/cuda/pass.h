@@ -1,7 +1,7 @@
 /* pass.h - a planned graph as a list of launches.
  *
- *   plan (how much memory for so many seats) -> place (memory is there: fill in every address) -> run for n
- * seats
+ *   plan (how much memory for so many seats) -> place (memory is there: fill in every address)
+ *        -> run for n seats
  *
  * Nothing in a launch depends on which replicas learn: the seats' table says that. So a list that is run
  * again for as many seats is captured once and replayed as one CUDA graph.

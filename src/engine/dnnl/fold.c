@@ -2,8 +2,8 @@
  *
  *   batchnorm -> add                 the add scales, shifts, adds and applies its relu in one pass
  *   batchnorm, relu -> convolution   the convolution scales and shifts as it loads; the output is never
- * stored convolution -> batchnorm         the sums for mean and variance are gathered as the convolution
- * stores
+ *                                    stored
+ *   convolution -> batchnorm         the sums for mean and variance are gathered as the convolution stores
  *
  * The last two need our own convolutions (conv_own.c). What is folded changes roundings, not results, and
  * follows from the graph alone. Making a batchnorm's gradient in the same way, as convolutions load and

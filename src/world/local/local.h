@@ -1,7 +1,7 @@
 /* local.h - the local world: all agents in one process, taking turns on a virtual clock.
  *
- *   turns:  run every agent that can go on until it waits -> (the moment is over: tell the watcher) -> move
- * the clock to what happens next -> wake whom it concerns -> ...
+ *   turns:  run every agent that can go on until it waits -> (the moment is over: tell the watcher)
+ *           -> move the clock to what happens next -> wake the agents it concerns -> ...
  *
  * Time is what the experiment says: lessons take as long as the machine needs, a machine's network card
  * serves one transfer at a time in each direction, and events of the script (crash, return, cut, ...) happen
