@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/compare.h"
+#include "api/compare/compare.h"
 #include "base/plain.h"
 #include "base/text.h"
 #include "record/file.h"

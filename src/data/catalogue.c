@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "data/get.h"
-#include "data/known.h"
+#include "data/fetch/fetch.h"
+#include "data/known_sets.h"
 
 static fault set_folder(char *path, size_t n, const char *base, const char *below)
 {

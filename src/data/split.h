@@ -6,7 +6,7 @@
 #ifndef VECHE_DATA_SPLIT_H
 #define VECHE_DATA_SPLIT_H
 
-#include "data/sets.h"
+#include "data/set_kinds.h"
 
 /* Settings of the splits. */
 struct sizes_split {

@@ -9,7 +9,7 @@
  * servers and in a worker's own steps (the paper's rule is `adagrad`). Both cadences 1 are `ps` in async.
  * What is left of s in the end is pushed, so no gradient is lost. Everything else is as ps.c has it.
  */
-#include "strategy/ps.h"
+#include "strategy/ps/ps.h"
 #include "strategy/strategies.h"
 
 struct downpour {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "api/compare.h"
+#include "api/compare/compare.h"
 #include "api/handle.h"
 #include "api/registry.h"
 #include "support/cast.h"

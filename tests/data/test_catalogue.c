@@ -19,7 +19,7 @@
 
 #include "base/sha256.h"
 #include "data/catalogue.h"
-#include "data/get.h"
+#include "data/fetch/fetch.h"
 #include "support/data_files.h"
 
 enum { FILES = 3, EACH = 4, CLASSES = 2 };

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-#include "data/child.h"
+#include "data/fetch/child.h"
 #include "support/data_files.h"
 
 static const struct progress nobody;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "data/sets.h"
+#include "data/set_kinds.h"
 #include "data/synthetic.h"
 #include "support/data_files.h"
 #include "support/must.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "strategy/ps.h"
+#include "strategy/ps/ps.h"
 #include "support/cast.h"
 
 enum { BATCH = 2 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "strategy/ps.h"
+#include "strategy/ps/ps.h"
 #include "support/cast.h"
 
 #define PLAIN(model, batch, optim)                                                                           \

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "strategy/ps.h"
+#include "strategy/ps/ps.h"
 #include "support/cast.h"
 #include "support/worlds.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "strategy/ps.h"
+#include "strategy/ps/ps.h"
 #include "support/cast.h"
 
 enum { MOST_AGENTS = 8, MOST_SERVERS = 3, WORLDS = 1000 };

@@ -10,8 +10,9 @@ subjects() {
 base            arena array block clock fault field isa page plain pool rng sha256 text xml
 experiment      experiment category decode event fail kind machine machines network node override overrides
                 roll section speed straggler tree
-data            data dataset feed fetch split catalogue child cifar file folder idx known mosaic part source unpack
+data            data dataset feed split catalogue cifar file folder idx known mosaic part source
                 blobs images spirals progress
+data/fetch      fetch child unpack
 graph           graph build layer layers model op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd
 engine          engine host lessons loops mirror op peak row
@@ -21,7 +22,8 @@ engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat 
 engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
 collective      collective cost cube fold group log2 part piece pieces step tree
 topology        topology edge family lapack layout sketch spectrum survey threads weights
-strategy        agent strategy backups centre pairs ps
+strategy        agent strategy backups centre pairs
+strategy/ps     ps
 world           world waits
 world/local     local actor agenda fiber fibers message rows script snapshot tape wires
 world/mpi       mpi ask bell courier exam fetch gone lesson lessons look mail message native near offer pause
@@ -29,7 +31,9 @@ world/mpi       mpi ask bell courier exam fetch gone lesson lessons look mail me
 record          run comparison events file folder json path report seal summary tensors waiting
                 html svg axis cell figure scale spread thin tick unit
 cli             cli progress streams watchman witness
-api             veche bench compare comparison experiment measure method over plan registry resumption session
+api             veche experiment measure registry resumption session
+api/bench       bench
+api/compare     compare comparison method over plan
 SUBJECTS
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
-#include "data/sets.h"
+#include "data/set_kinds.h"
 
 struct bytes {
     uint8_t *at; /* owned: free it */

@@ -11,10 +11,10 @@
  *   verbs.c     what agents may ask for
  *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
  *   pause.c     all stand still, so that the leader may look
- *   look.c      the leader's looks, and how the others serve them
+ *   leader_look.c      the leader's looks, and how the others serve them
  *   silence.c   signs of life, and members that give none
  *   gone.c      a member whose process is gone, or was given up
- *   native.c    the MPI's own sums; near.c: its exchange between neighbours
+ *   native.c    the MPI's own sums; neighbours.c: its exchange between neighbours
  *   join.c      from a process to a member; mpi_world.c: open, play, close
  *
  * Nothing is delivered but from `courier_progress`, which only those who wait call: between two waits nothing changes under an
@@ -429,7 +429,7 @@ fault pause_lead_to_the_end(struct mpi *w);
 struct account mpi_account_of(const struct mpi *w);
 void mpi_set_own_account(struct mpi *w, const struct account *a);
 
-/* look.c */
+/* leader_look.c */
 void look_serve(struct mpi *w, struct message *m);
 void look_hear(struct mpi *w, struct message *m); /* takes m */
 void look_serve_exam(struct mpi *w);              /* the exam I was asked for is done */
@@ -444,7 +444,7 @@ void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
 fault native_wait_for_all(struct mpi *w, MPI_Request *request); /* of a collective */
 
-/* near.c */
+/* neighbours.c */
 void near_close(struct mpi *w);
 fault mpi_gather_near(struct link *l, struct span span, struct parcel *out);
 

@@ -1,0 +1,213 @@
+/* allreduce.c - `veche bench allreduce`: how long a sum over all agents takes on a network, by every
+ * algorithm.
+ *
+ * All agents begin a sum at one moment of virtual time, lower ranks first, and the last to be done ends it.
+ * Time on a network depends on the product of floats and seconds a float only: spans longer than the network
+ * used here are played shorter on a thinner wire, which comes to the same but for the rounding of shares.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/bench/bench.h"
+#include "api/registry.h"
+#include "api/session.h"
+#include "base/text.h"
+#include "collective/collective.h"
+
+struct allreduce_bench {
+    int world;
+    int64_t agents, floats;
+    double latency_ms, bandwidth_mbps;
+};
+
+static const char *const worlds[] = {"local", "mpi", NULL};
+
+#define AT(member) offsetof(struct allreduce_bench, member)
+static const struct field rows[] = {
+    {.name = "world",
+     .kind = FIELD_CHOICE,
+     .offset = AT(world),
+     .fallback = "local",
+     .choices = worlds,
+     .help = "virtual time on a network, or real time between ranks"},
+    {.name = "agents",
+     .kind = FIELD_INT,
+     .offset = AT(agents),
+     .fallback = "16",
+     .min = 1,
+     .max = 1024,
+     .help = "that sum"},
+    {.name = "floats",
+     .kind = FIELD_INT,
+     .offset = AT(floats),
+     .fallback = "1000000",
+     .min = 1,
+     .max = 1e12,
+     .help = "each of them has"},
+    {.name = "latency_ms",
+     .kind = FIELD_REAL,
+     .offset = AT(latency_ms),
+     .fallback = "1",
+     .min = 0,
+     .max = 1e9,
+     .help = "of every wire"},
+    {.name = "bandwidth_mbps",
+     .kind = FIELD_REAL,
+     .offset = AT(bandwidth_mbps),
+     .fallback = "1000",
+     .min = 1e-6,
+     .max = 1e9,
+     .help = "of every card, in each direction"},
+};
+
+/* With 272,386 parameters. */
+static const char form[] = "name: bench-allreduce\n"
+                           "data: {set: {kind: blobs, classes: 2, features: 16, samples: 2000}, batch: 1}\n"
+                           "model: [{linear: {out: 512}}, {linear: {out: 512}}, {linear: {out: 2}}]\n"
+                           "optim: {kind: sgd, lr: 0.1}\n"
+                           "agents: %lld\n"
+                           "strategy: single\n"
+                           "engine: null\n"
+                           "network: {latency_ms: %.17g, bandwidth_mbps: %.17g, patience_s: 1e12}\n"
+                           "train: {epochs: 1, evaluate_every: never, checkpoint_every: never}\n";
+enum { MOST_FLOATS = 1 << 18 };
+
+/* ---- the program ---- */
+
+struct trial { /* what the agents share */
+    size_t floats;
+    double apart_s; /* from the beginning of one sum to that of the next: a power of two */
+    struct outcome {
+        double seconds;
+        uint64_t messages, bytes; /* sent by the busiest */
+    } outcomes[N_COLLECTIVES];
+};
+
+/* At this moment, in the order of ranks; these times are exact in binary. */
+static fault wake_together(struct agent *a, double at_s, double apart_s)
+{
+    double early = at_s - apart_s / 4 + apart_s * (double)a->index / (1 << 20);
+    TRY(link_sleep(a->link, early - link_now_s(a->link)));
+    return link_sleep(a->link, at_s - early);
+}
+
+static fault sum_once(struct agent *a, const struct collective *c, size_t floats, struct outcome *o)
+{
+    struct link_counts before = a->link->counts;
+    double began = link_now_s(a->link);
+    TRY(group_sum(agent_group(a), c, ROW_PARAMS, 0, floats));
+    uint64_t messages = a->link->counts.messages - before.messages,
+             bytes = a->link->counts.bytes - before.bytes;
+    o->seconds = fmax(o->seconds, link_now_s(a->link) - began);
+    o->messages = messages > o->messages ? messages : o->messages;
+    o->bytes = bytes > o->bytes ? bytes : o->bytes;
+    return OK;
+}
+
+static fault sum_by_all(struct agent *a)
+{
+    struct trial *t = a->stage->shared;
+    for (size_t i = 0; i < N_COLLECTIVES; i++) {
+        TRY(wake_together(a, t->apart_s * (double)(i + 1), t->apart_s));
+        TRY(sum_once(a, collective_rows[i], t->floats, &t->outcomes[i]));
+    }
+    return OK;
+}
+
+static const struct strategy_row program = {.run = sum_by_all, .forms_group = true};
+static const struct kind kind = {.name = "bench", .row = &program};
+
+/* ---- figures ---- */
+
+static double predicted_s(const struct allreduce_bench *s, size_t i)
+{
+    struct cost c = collective_cost(collective_rows[i], (size_t)s->agents, (size_t)s->floats);
+    return cost_seconds(c, s->latency_ms / 1000, 32 / (s->bandwidth_mbps * 1e6));
+}
+
+static json_t *figures_of(const struct allreduce_bench *s, const struct trial *t, size_t i)
+{
+    double scale = (double)s->floats / (double)t->floats;
+    return json_pack("{s:s, s:f, s:f, s:I, s:f}", "algorithm", collective_names[i], "seconds",
+                     t->outcomes[i].seconds, "predicted_s", predicted_s(s, i), "messages",
+                     (json_int_t)t->outcomes[i].messages, "megabytes",
+                     (double)t->outcomes[i].bytes * scale / 1e6);
+}
+
+static fault print(const struct allreduce_bench *s, const struct trial *t, char **json)
+{
+    size_t fastest = 0;
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < N_COLLECTIVES; i++) {
+        if (json_array_append_new(list, figures_of(s, t, i)) != 0) {
+            json_decref(list);
+            return OUT_OF_MEMORY;
+        }
+        if (t->outcomes[i].seconds < t->outcomes[fastest].seconds)
+            fastest = i;
+    }
+    return bench_print(json_pack("{s:I, s:I, s:f, s:f, s:s, s:o}", "agents", (json_int_t)s->agents, "floats",
+                                 (json_int_t)s->floats, "latency_ms", s->latency_ms, "bandwidth_mbps",
+                                 s->bandwidth_mbps, "fastest", collective_names[fastest], "algorithms", list),
+                       json);
+}
+
+/* ---- playing ---- */
+
+static fault make_experiment(const struct allreduce_bench *s, size_t floats, struct experiment **out)
+{
+    char text[1024];
+    struct registry registry = registry_of_everything();
+    double bandwidth = s->bandwidth_mbps * (double)floats / (double)s->floats;
+    int n = snprintf(text, sizeof text, form, (long long)s->agents, s->latency_ms, bandwidth);
+    TRY(experiment_parse(text, (size_t)n, "the benchmark's own experiment", NULL, 0, &registry, out));
+    (*out)->strategy.kind = &kind;
+    return OK;
+}
+
+/* Long enough for the slowest, binary blocks' queues included. */
+static double time_apart_s(const struct allreduce_bench *s)
+{
+    double longest = 1;
+    for (size_t i = 0; i < N_COLLECTIVES; i++)
+        longest = fmax(longest, 8 * predicted_s(s, i));
+    return exp2(ceil(log2(longest)));
+}
+
+static fault play(const struct allreduce_bench *s, char **json)
+{
+    struct trial t = {.floats = s->floats < MOST_FLOATS ? (size_t)s->floats : MOST_FLOATS,
+                      .apart_s = time_apart_s(s)};
+    struct experiment *e;
+    struct veche_run *r;
+    TRY(make_experiment(s, t.floats, &e));
+    TRY(session_open(e, NULL, NULL, &r));
+    r->stage.shared = &t;
+    fault f = r->world->ops->play(r->world);
+    if (!f)
+        f = print(s, &t, json);
+    session_close(r);
+    return f;
+}
+
+static bool is_for_ranks(const char *const *settings, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text_is(settings[i], "world=mpi"))
+            return true;
+    return false;
+}
+
+fault bench_allreduce(const char *const *settings, size_t n, char **json)
+{
+    if (is_for_ranks(settings, n))
+        return bench_ranks(settings, n, json);
+    struct arena arena = {0};
+    struct allreduce_bench s = {0};
+    fault f = bench_settings(rows, sizeof rows / sizeof *rows, settings, n, &arena, &s);
+    if (!f)
+        f = play(&s, json);
+    arena_release(&arena);
+    return f;
+}
