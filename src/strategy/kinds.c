@@ -3,10 +3,23 @@
 
 #include "strategy/strategies.h"
 
-static const struct kind *const all[] = {
-    &strategy_single, &strategy_consensus, &strategy_gossip,  &strategy_adpsgd, &strategy_allreduce,
-    &strategy_ps,     &strategy_downpour,  &strategy_average, &strategy_easgd,  &strategy_admm,
-};
+#define STRATEGIES(X) \
+    X(single)         \
+    X(consensus)      \
+    X(gossip)         \
+    X(adpsgd)         \
+    X(allreduce)      \
+    X(ps)             \
+    X(downpour)       \
+    X(average)        \
+    X(easgd)          \
+    X(admm)
+
+#define DECLARED(name)   extern const struct kind strategy_##name;
+#define ADDRESS_OF(name) &strategy_##name,
+STRATEGIES(DECLARED)
+
+static const struct kind *const all[] = {STRATEGIES(ADDRESS_OF)};
 
 const struct kinds strategy_kinds = {.each = all, .n = sizeof all / sizeof *all};
 

@@ -15,12 +15,11 @@ block() {
 
 # FILE with the text TEXT after the line that has WORDS.
 with_line() {
-    awk -v text="$3" -v words="$2" '{ print } !done && index($0, words) { print text; done = 1 } END { exit !done }' "$1"
+    text=$3 awk -v words="$2" '{ print } !done && index($0, words) { print ENVIRON["text"]; done = 1 } END { exit !done }' "$1"
 }
 
 block 1 >"$scratch/relay.c"
-with_line "$here/src/strategy/kinds.c" '#include' 'extern const struct kind strategy_relay;' >"$scratch/declared.c"
-with_line "$scratch/declared.c" '&strategy_single,' "$(block 2)" >"$scratch/kinds.c"
+with_line "$here/src/strategy/kinds.c" 'X(single)' "$(block 2)" >"$scratch/kinds.c"
 with_line "$here/tests/strategy/test_conformance.c" '} lines[] = {' "$(block 3)" >"$scratch/test_conformance.c"
 
 # Compiled and linked as the build does it, the new objects before the library.
