@@ -40,7 +40,7 @@ SUBJECTS
 # A line "PATH NAME" for each global name of the objects below FOLDER that were compiled from src/, and whose source is still there.
 global_names() { # FOLDER
     find "$1" -path '*.dir/src/*.o' -print0 | xargs -0 "$nm" -A -g --defined-only | awk '
-        NF == 3 && $3 !~ /^(_.*|main)$/ { sub(/.*\.dir\/src\//, "", $1); sub(/\.o:.*/, "", $1); print $1, $3 }' | sort -u |
+        $NF !~ /^(_.*|main)$/ { sub(/.*\.dir\/src\//, "", $1); sub(/\.o:.*/, "", $1); print $1, $NF }' | sort -u |
         while read -r path name; do
             if [[ -e src/$path || $path == */planted.c ]]; then echo "$path $name"; fi
         done
