@@ -4,7 +4,8 @@
  * gradient not yet used; and rows under way between agents - and the number of steps the world had taken.
  * Everything else (who is in which round, what is under way, when it will arrive) follows from the
  * experiment: on resume the world lives through those steps again without computing, and then gets its
- * numbers back.
+ * numbers back. What does not follow is what members were told when they asked for a number (link_number): the
+ * journal of each is in the checkpoint, and the replay reads it.
  */
 #include "api/session.h"
 
@@ -148,15 +149,15 @@ static size_t list_numbers(struct veche_run *r, uint64_t *step, double *real_s, 
     return sizeof all / sizeof *all;
 }
 
-/* An agent's tally since the last evaluation and its score then, as a row of numbers. */
+/* An agent's last loss, its tally since the last evaluation and its score then, as a row of numbers. */
 static const char *print_agent(struct veche_run *r, size_t i)
 {
     const struct tally *t = &r->agents[i].tally;
     const struct score *s = &r->scores[i];
     return arena_printf(
         &r->arena,
-        "%.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
-        t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
+        "%.17g %.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
+        r->agents[i].loss, t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
         s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr, s->epoch,
         (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
         (unsigned long long)s->messages, s->staleness_mean, s->staleness_max, s->alive);
@@ -169,13 +170,13 @@ static bool read_agent(struct veche_run *r, size_t i, const char *text)
     unsigned long long w[6];
     int alive;
     int n =
-        sscanf(text, "%lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d", &t->loss,
-               &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
+        sscanf(text, "%lg %lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d",
+               &r->agents[i].loss, &t->loss, &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
                &s->epoch, &w[3], &s->waiting_s, &w[4], &w[5], &s->staleness_mean, &s->staleness_max, &alive);
     t->hits = w[0], t->samples = w[1], t->lessons = w[2];
     s->rounds = w[3], s->bytes = w[4], s->messages = w[5];
     s->alive = alive != 0;
-    return n == 17;
+    return n == 18;
 }
 
 /* What a member has done, in a world that does not live through it again. */
@@ -283,10 +284,8 @@ static fault bad_checkpoint(const struct veche_run *r, const char *what)
     return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good '%s'", r->folder.path, what);
 }
 
-static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t *step)
+static fault read_list(const struct veche_run *r, const struct tensors *t, const struct number *numbers, size_t n)
 {
-    struct number numbers[MOST_NUMBERS];
-    size_t n = list_numbers(r, step, &r->earlier_s, numbers);
     for (size_t i = 0; i < n; i++) {
         const char *text = tensors_metadata(t, numbers[i].key);
         char *end = NULL;
@@ -298,6 +297,13 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t
         if (!text || end == text || *end || errno == ERANGE)
             return bad_checkpoint(r, numbers[i].key);
     }
+    return OK;
+}
+
+static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t *step)
+{
+    struct number numbers[MOST_NUMBERS];
+    TRY(read_list(r, t, numbers, list_numbers(r, step, &r->earlier_s, numbers)));
     for (size_t i = 0; i < r->n_agents; i++) {
         char key[32];
         snprintf(key, sizeof key, "agent%zu", i);
@@ -308,19 +314,68 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t
     return OK;
 }
 
+/* ---- what members were told ---- */
+
+static const char *name_of_journal(struct veche_run *r, size_t member)
+{
+    return arena_printf(&r->arena, "numbers.%zu", member);
+}
+
+/* The members' journals, and after them the tensors of an inventory. */
+static fault with_journals(struct veche_run *r, const struct inventory *v, struct named_floats **out, size_t *n_out)
+{
+    const struct world_ops *ops = r->world->ops;
+    size_t n = 0;
+    struct named_floats *all = ARENA_NEW(&r->arena, struct named_floats, r->stage.n_members + v->n_tensors);
+    if (!all)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; ops->numbers && i < r->stage.n_members; i++) {
+        struct named_floats t = {.n_dims = 1};
+        t.doubles = ops->numbers(r->world, i, &t.dims[0]);
+        if (!t.dims[0])
+            continue;
+        t.name = name_of_journal(r, i);
+        if (!t.name)
+            return OUT_OF_MEMORY;
+        all[n++] = t;
+    }
+    memcpy(all + n, v->tensors, v->n_tensors * sizeof *all);
+    *out = all;
+    *n_out = n + v->n_tensors;
+    return OK;
+}
+
+static fault take_journals(struct veche_run *r, const struct tensors *t)
+{
+    const struct world_ops *ops = r->world->ops;
+    for (size_t i = 0; ops->set_numbers && i < r->stage.n_members; i++) {
+        const char *name = name_of_journal(r, i);
+        if (!name)
+            return OUT_OF_MEMORY;
+        const struct named_floats *j = tensors_find(t, name);
+        if (j && (!j->doubles || j->n_dims != 1))
+            return FAIL(FAULT_CHECKPOINT, "its tensor '%s' is no list of doubles", name);
+        if (j)
+            TRY(ops->set_numbers(r->world, i, j->doubles, j->dims[0]));
+    }
+    return OK;
+}
+
 /* ---- saving ---- */
 
 fault session_save(struct veche_run *r)
 {
     struct inventory v = {0};
     struct metadata *metadata;
-    size_t n;
+    struct named_floats *tensors;
+    size_t n, n_tensors;
     TRY(r->world->ops->settle(r->world));
     TRY(take_inventory(r, &v));
     for (size_t i = 0; i < v.n_pieces; i++)
         TRY(r->world->ops->read(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+    TRY(with_journals(r, &v, &tensors, &n_tensors));
     TRY(print_metadata(r, &metadata, &n));
-    TRY(run_save(&r->folder, session_rounds(r), v.tensors, v.n_tensors, metadata, n));
+    TRY(run_save(&r->folder, session_rounds(r), tensors, n_tensors, metadata, n));
     r->saved = r->world->ops->steps(r->world);
     session_tell(r, VECHE_CHECKPOINT, r->folder.path);
     return OK;
@@ -358,7 +413,7 @@ static fault take_tensor(const struct veche_run *r, const struct tensors *t, con
 {
     const struct named_floats *have = tensors_find(t, want->name);
     size_t n = 1;
-    if (!have)
+    if (!have || !have->floats)
         return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s'", r->folder.path,
                     want->name);
     if (have->n_dims != want->n_dims || memcmp(have->dims, want->dims, have->n_dims * sizeof *have->dims))
@@ -396,11 +451,22 @@ static fault take_accounts(struct veche_run *r, const struct tensors *t, uint64_
         const char *text = tensors_metadata(t, key);
         if (!text || !read_account(text, &a))
             return bad_checkpoint(r, key);
-        if (i < r->n_agents)
+        if (i < r->n_agents) {
+            a.loss = r->agents[i].loss;
             a.tally = r->agents[i].tally;
+        }
         r->world->ops->set_account(r->world, i, &a);
     }
     return OK;
+}
+
+/* The world as it was after so many steps, but for its rows. */
+static fault live_again(struct veche_run *r, const struct tensors *t, uint64_t step)
+{
+    fault f = take_journals(r, t);
+    if (!f)
+        f = r->world->ops->restore(r->world, step);
+    return f && fault_kind_of(f) == FAULT_CHECKPOINT ? fault_before(f, "%s: the newest checkpoint does not fit: ", r->folder.path) : f;
 }
 
 static fault take_all(struct veche_run *r, const struct tensors *t)
@@ -410,7 +476,7 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
     if (r->world->ops->account && agents && strtoull(agents, NULL, 10) != r->n_agents)
         return session_take_model(r, t, strtoull(agents, NULL, 10));
     TRY(read_numbers(r, t, &step));
-    TRY(r->world->ops->restore(r->world, step));
+    TRY(live_again(r, t, step));
     if (r->world->ops->steps(r->world) != step)
         return FAIL(FAULT_CHECKPOINT,
                     "%s: the newest checkpoint is of step %llu, which this experiment never reaches",

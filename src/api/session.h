@@ -64,7 +64,7 @@ struct veche_run {
 };
 
 #define NOT_YET UINT64_MAX
-#define CHECKPOINT_FORMAT "veche checkpoint 3"
+#define CHECKPOINT_FORMAT "veche checkpoint 4"
 
 /* The rounds that make up so many epochs. */
 uint64_t rounds_of_epochs(double epochs, double rounds_per_epoch);

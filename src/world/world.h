@@ -72,6 +72,10 @@ struct world_ops {
     /* Rows of a kind that `read` and `write` know, and which of them hold something that is still needed. */
     size_t (*n_rows)(const struct world *w);
     void (*rows_needed)(const struct world *w, enum row row, bool *needed);
+    /* The numbers a member has asked for so far, in order: `restore` needs those of its steps, set before it. NULL, both: this
+     * world does not live through its steps again. */
+    const double *(*numbers)(const struct world *w, size_t member, size_t *n);
+    fault (*set_numbers)(struct world *w, size_t member, const double *numbers, size_t n);
     /* What a member has done so far, where that does not follow from the steps: worlds that live through them again
      * have neither of these. */
     struct account (*account)(const struct world *w, size_t member);
@@ -81,7 +85,7 @@ struct world_ops {
 /* The part of an agent that a checkpoint must hold. */
 struct account {
     uint64_t k, lessons, steps, dropped;
-    double lr;
+    double lr, loss;
     struct staleness staleness;
     struct tally tally;
     struct link_counts counts;

@@ -23,9 +23,7 @@ static fault local_sleep(struct link *l, double seconds)
     return sleep_until(a, a->world->now_s + seconds);
 }
 
-/* The time it takes an actor's machine to read and write so many floats. What they become is there at its
- * end: a machine that goes down before that has done nothing. */
-static fault move_floats(struct actor *a, double n_floats)
+fault move_floats(struct actor *a, double n_floats)
 {
     const struct machine_settings *m = &a->world->stage->experiment->machines;
     double takes_s = machine_memory_s(m, a->speed, n_floats * sizeof(float));
@@ -41,7 +39,8 @@ static fault local_learn(struct link *l, uint64_t lesson)
     TRY(about_to_write(a, ROW_GRADS, 0, TO_END));
     TRY(tape_learn(a->world->tape, l->self, lesson));
     a->writes_at_lesson = a->writes;
-    a->has_gradient = true;
+    a->has_gradient = a->is_learning = true;
+    a->gradient_is_new = false;
     double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
     a->lesson_began_s = a->world->now_s;
     a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->speed) * slowdown;
@@ -56,6 +55,8 @@ static fault local_await(struct link *l, size_t first)
     MUST_BE_UP(a);
     if (at_s >= a->world->now_s)
         TRY(sleep_until(a, at_s));
+    a->is_learning = a->is_learning && first;
+    a->gradient_is_new = a->gradient_is_new || !first;
     if (first == 0)
         a->world->totals.samples += a->agent->feed.batch;
     return OK;
@@ -72,7 +73,7 @@ static fault local_update(struct link *l, size_t first, size_t end, double lr, u
     TRY(about_to_write(a, ROW_SLOT0, first, end));
     TRY(about_to_write(a, ROW_SLOT1, first, end));
     a->writes++;
-    a->has_gradient = false;
+    a->has_gradient = a->gradient_is_new = false;
     return tape_update(a->world->tape, (struct update){l->self, lr, t, first, end});
 }
 
@@ -135,7 +136,7 @@ static fault mix_now(struct link *l, enum row into, size_t first, size_t end, co
     if (into == ROW_PARAMS)
         a->writes++;
     if (into == ROW_GRADS)
-        a->has_gradient = true; /* whatever it is, it is not yet used */
+        a->has_gradient = a->gradient_is_new = true; /* whatever it is, it is not yet used */
     if (n > MOST_TERMS) {
         free(from);
         free(rows);
@@ -319,6 +320,7 @@ static void count_rounds(struct local *w, uint64_t n)
 static fault local_end_round(struct link *l)
 {
     count_rounds(actor_of(l)->world, 1);
+    actor_of(l)->gradient_is_new = false;
     return OK;
 }
 
@@ -354,6 +356,7 @@ const struct link_ops local_link = {
     .recv_rows = local_recv_rows,
     .drop = local_drop,
     .mix = local_mix,
+    .number = local_number,
     .send = local_send,
     .recv = local_recv,
     .average = local_average,
