@@ -129,6 +129,20 @@ struct number {
 
 enum { MOST_NUMBERS = 24 };
 
+static size_t list_standing(struct veche_run *r, struct number *n)
+{
+    struct standing *s = &r->standing;
+    const struct number all[] = {
+        {"stop.best_accuracy", NULL, &s->best_accuracy},
+        {"stop.lowest_loss", NULL, &s->lowest_loss},
+        {"stop.in_vain", &s->in_vain, NULL},
+        {"stop.longest_in_vain", &s->longest_in_vain, NULL},
+        {"stop.is_mixed", &s->is_mixed, NULL},
+    };
+    memcpy(n, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
 static size_t list_numbers(struct veche_run *r, uint64_t *step, double *real_s, struct number *n)
 {
     const struct number all[] = {
@@ -144,9 +158,9 @@ static size_t list_numbers(struct veche_run *r, uint64_t *step, double *real_s, 
         {"disagreement.linf", NULL, &r->disagreement.linf},
         {"disagreement.variation", NULL, &r->disagreement.variation},
     };
-    _Static_assert(sizeof all / sizeof *all <= MOST_NUMBERS, "MOST_NUMBERS is too small");
+    _Static_assert(sizeof all / sizeof *all + 8 <= MOST_NUMBERS, "MOST_NUMBERS is too small");
     memcpy(n, all, sizeof all);
-    return sizeof all / sizeof *all;
+    return sizeof all / sizeof *all + list_standing(r, n + sizeof all / sizeof *all);
 }
 
 /* An agent's last loss, its tally since the last evaluation and its score then, as a row of numbers. */
@@ -257,6 +271,7 @@ static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *
         return OUT_OF_MEMORY;
     m[at++] = (struct metadata){"format", CHECKPOINT_FORMAT};
     m[at++] = (struct metadata){"veche", veche_version()};
+    m[at++] = (struct metadata){"stopped_because", arena_text(&r->arena, r->standing.stopped_because)};
     TRY(print_identity(r, m, &at));
     for (size_t i = 0; i < n; i++)
         m[at++] = (struct metadata){
@@ -297,6 +312,19 @@ static fault read_list(const struct veche_run *r, const struct tensors *t, const
         if (!text || end == text || *end || errno == ERANGE)
             return bad_checkpoint(r, numbers[i].key);
     }
+    return OK;
+}
+
+/* How good the run had been, by however many agents. */
+static fault take_standing(struct veche_run *r, const struct tensors *t)
+{
+    struct number numbers[MOST_NUMBERS];
+    const char *because = tensors_metadata(t, "stopped_because");
+    if (!because)
+        return bad_checkpoint(r, "stopped_because");
+    TRY(read_list(r, t, numbers, list_standing(r, numbers)));
+    if (stop_is_met(&r->experiment->train.stop, &r->standing)) /* else it goes on, by other settings */
+        snprintf(r->standing.stopped_because, sizeof r->standing.stopped_because, "%s", because);
     return OK;
 }
 
@@ -473,6 +501,7 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
 {
     const char *agents = tensors_metadata(t, "agents");
     uint64_t step;
+    TRY(take_standing(r, t));
     if (r->world->ops->account && agents && strtoull(agents, NULL, 10) != r->n_agents)
         return session_take_model(r, t, strtoull(agents, NULL, 10));
     TRY(read_numbers(r, t, &step));
@@ -491,7 +520,7 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
 
 static void tell_of_going_back(struct veche_run *r, const struct resumption *from)
 {
-    char text[RUN_PATH + 96];
+    char text[RUN_PATH + 320];
     const char *round = tensors_metadata(&from->checkpoint, "round");
     if (from->passed_over[0]) {
         snprintf(text, sizeof text, "%s; going back to round %s", from->passed_over, round);
@@ -499,6 +528,10 @@ static void tell_of_going_back(struct veche_run *r, const struct resumption *fro
     }
     if (from->goes_back) {
         snprintf(text, sizeof text, "going back to round %s, before the run knew its last round", round);
+        session_tell(r, VECHE_NOTICE, text);
+    }
+    if (*r->standing.stopped_because) {
+        snprintf(text, sizeof text, "the run ended in round %s: %s; with train.stop=never it goes on", round, r->standing.stopped_because);
         session_tell(r, VECHE_NOTICE, text);
     }
 }
@@ -529,6 +562,8 @@ static fault take_changes(struct veche_run *r, const struct resumption *from)
     TRY(experiment_print(r->experiment, &yaml));
     fault f = experiment_changes(resumption_was(from), yaml, &arena, &changes, &n);
     free(yaml);
+    for (size_t i = 0; !f && i < n; i++)
+        r->standing.is_mixed = r->standing.is_mixed || text_is(changes[i].key, "train.evaluate_every");
     if (!f && (n || from->reprints)) {
         f = session_write_experiment(r);
         r->is_changed = true;

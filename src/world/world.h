@@ -38,6 +38,9 @@ struct world_ops {
     void (*close)(struct world *w);
     /* Lets everyone live to the end of the play. */
     fault (*play)(struct world *w);
+    /* The play is over and has gone well, though rounds are left: the members that live elsewhere end so, too. NULL: there are
+     * none. */
+    void (*end_well)(struct world *w);
     /* Makes everything but the numbers as it was after so many steps: first of all `restore`, then every row that is
      * needed and every member's account are written, then `play`. */
     fault (*restore)(struct world *w, uint64_t steps);

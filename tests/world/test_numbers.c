@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -322,12 +321,16 @@ static char *wild(const char *engine, const char *saves, unsigned seed)
 struct watched {
     veche_run *run;
     uint64_t events, stop_after;
+    uint64_t die_after; /* events, and then some */
+    unsigned some_us;
 };
 
 static void watch(void *ctx, const veche_event *e)
 {
     struct watched *w = ctx;
     (void)e;
+    if (w->die_after && --w->die_after == 0)
+        ualarm(w->some_us, 0); /* ends the process, as a kill does */
     if (w->stop_after && ++w->events >= w->stop_after)
         veche_stop(w->run);
 }
@@ -414,19 +417,17 @@ static void a_run_that_asks_and_is_stopped_goes_on_to_the_same_bits(void **state
     assert_true(stops > 48);
 }
 
-/* In a process of its own, which is killed after so many milliseconds. */
-static void train_and_die(const char *folder, const char *text, unsigned ms)
+/* In a process of its own, which dies a little after so many events. */
+static void train_and_die(const char *folder, const char *text, uint64_t events, unsigned us)
 {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct watched w = {0};
+        struct watched w = {.die_after = events, .some_us = us};
         start(folder, text, &w);
         veche_fault_free(veche_go(w.run));
         _exit(0);
     }
-    usleep(1000 * ms);
-    kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
@@ -459,7 +460,7 @@ static void a_run_that_asks_and_is_killed_goes_on_to_the_same_bits(void **state)
     size_t killed = 0;
     for (int trial = 0; trial < 12; trial++) {
         char *folder = text_of("%s/killed%d", (const char *)*state, trial), *path = text_of("%s/wild", folder);
-        train_and_die(folder, text, 5 + (unsigned)rng_below(&r, 150));
+        train_and_die(folder, text, 5 + rng_below(&r, 40), 1 + (unsigned)rng_below(&r, 3000));
         if (has_checkpoint(path) && !has(path, "summary.json")) {
             veche_run *run;
             must(veche_resume(path, NULL, &run));
@@ -473,7 +474,7 @@ static void a_run_that_asks_and_is_killed_goes_on_to_the_same_bits(void **state)
         free(path);
         free(folder);
     }
-    assert_true(killed > 0);
+    assert_true(killed > 3);
     free(calm);
     free(text);
 }
