@@ -239,6 +239,7 @@ fault session_summary(const struct veche_run *r, struct summary *out)
         .name = e->name,
         .strategy = e->strategy.kind->name,
         .status = r->status,
+        .stopped_because = *r->standing.stopped_because ? r->standing.stopped_because : NULL,
         .run = r->folder.path,
         .version = veche_version(),
         .engine = r->engine_line,

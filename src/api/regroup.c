@@ -31,7 +31,7 @@ static fault mean_tensor(const struct veche_run *r, const struct tensors *t, siz
         size_t size = 1;
         for (size_t d = 0; have && d < have->n_dims; d++)
             size *= have->dims[d];
-        if (!have || size != n)
+        if (!have || !have->floats || size != n)
             f = FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s' of the network's shape", r->folder.path,
                      whole);
         for (size_t j = 0; !f && j < n; j++)

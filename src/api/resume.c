@@ -69,13 +69,43 @@ static const char *unless_regrouped(const struct resumption *r, const struct exp
     return r->regroups ? NULL : "it may change only with the number of ranks";
 }
 
+static double number_in(const struct tensors *t, const char *key)
+{
+    const char *text = tensors_metadata(t, key);
+    return text ? strtod(text, NULL) : NAN;
+}
+
+static const char *unless_decided(const struct resumption *r, const struct experiment *e)
+{
+    (void)r;
+    return stop_is_written(&e->train.stop) ? "train.stop is decided at evaluations, and those so far would have been others" : NULL;
+}
+
+static bool would_have_stopped(const struct tensors *t, const struct experiment *e)
+{
+    struct standing p = {.best_accuracy = number_in(t, "stop.best_accuracy"),
+                         .lowest_loss = number_in(t, "stop.lowest_loss"),
+                         .longest_in_vain = (uint64_t)number_in(t, "stop.longest_in_vain")};
+    return stop_is_met(&e->train.stop, &p);
+}
+
+static const char *unless_past(const struct resumption *r, const struct experiment *e)
+{
+    if (!stop_is_written(&e->train.stop))
+        return NULL;
+    if (number_in(&r->checkpoint, "stop.is_mixed") != 0)
+        return "train.evaluate_every has changed on the way, so nobody knows when it would have stopped";
+    return would_have_stopped(&r->checkpoint, e) ? "it would have stopped before" : NULL;
+}
+
 /* A key that ends in a dot stands for all below it. */
 static const struct rule {
     const char *key;
     refusal *refuses;
 } rules[] = {
     {"train.epochs", unless_spread},
-    {"train.evaluate_every", never},
+    {"train.evaluate_every", unless_decided},
+    {"train.stop.", unless_past},
     {"train.checkpoint_every", never},
     {"train.keep", never},
     {"engine.threads", never},
@@ -206,12 +236,6 @@ static fault check_format(const struct resumption *r)
     return OK;
 }
 
-static double number_in(const struct tensors *t, const char *key)
-{
-    const char *text = tensors_metadata(t, key);
-    return text ? strtod(text, NULL) : NAN;
-}
-
 static double rounds_in(const struct tensors *t, double epochs)
 {
     double per_epoch = number_in(t, "rounds_per_epoch");
@@ -273,13 +297,19 @@ static fault count_agents(struct resumption *r, const struct experiment *e, size
     return OK;
 }
 
+static bool is_text(const char *text)
+{
+    return text && *text;
+}
+
 static fault settle(struct resumption *r, const struct experiment *e, size_t n_ranks)
 {
     TRY(experiment_print(e, &r->text));
     TRY(count_agents(r, e, n_ranks));
     TRY(judge_all(r, e, r->text, judge_change));
     TRY(find_fitting(r, e->train.epochs));
-    r->is_over = number_in(&r->checkpoint, "round") >= rounds_in(&r->checkpoint, e->train.epochs);
+    bool had_stopped = is_text(tensors_metadata(&r->checkpoint, "stopped_because")) && would_have_stopped(&r->checkpoint, e);
+    r->is_over = had_stopped || number_in(&r->checkpoint, "round") >= rounds_in(&r->checkpoint, e->train.epochs);
     return OK;
 }
 

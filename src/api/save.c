@@ -4,7 +4,8 @@
  * gradient not yet used; and rows under way between agents - and the number of steps the world had taken.
  * Everything else (who is in which round, what is under way, when it will arrive) follows from the
  * experiment: on resume the world lives through those steps again without computing, and then gets its
- * numbers back.
+ * numbers back. What does not follow is what members were told when they asked for a number (link_number): the
+ * journal of each is in the checkpoint, and the replay reads it.
  */
 #include "api/session.h"
 
@@ -128,6 +129,20 @@ struct number {
 
 enum { MOST_NUMBERS = 24 };
 
+static size_t list_standing(struct veche_run *r, struct number *n)
+{
+    struct standing *s = &r->standing;
+    const struct number all[] = {
+        {"stop.best_accuracy", NULL, &s->best_accuracy},
+        {"stop.lowest_loss", NULL, &s->lowest_loss},
+        {"stop.in_vain", &s->in_vain, NULL},
+        {"stop.longest_in_vain", &s->longest_in_vain, NULL},
+        {"stop.is_mixed", &s->is_mixed, NULL},
+    };
+    memcpy(n, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
 static size_t list_numbers(struct veche_run *r, uint64_t *step, double *real_s, struct number *n)
 {
     const struct number all[] = {
@@ -143,20 +158,20 @@ static size_t list_numbers(struct veche_run *r, uint64_t *step, double *real_s, 
         {"disagreement.linf", NULL, &r->disagreement.linf},
         {"disagreement.variation", NULL, &r->disagreement.variation},
     };
-    _Static_assert(sizeof all / sizeof *all <= MOST_NUMBERS, "MOST_NUMBERS is too small");
+    _Static_assert(sizeof all / sizeof *all + 8 <= MOST_NUMBERS, "MOST_NUMBERS is too small");
     memcpy(n, all, sizeof all);
-    return sizeof all / sizeof *all;
+    return sizeof all / sizeof *all + list_standing(r, n + sizeof all / sizeof *all);
 }
 
-/* An agent's tally since the last evaluation and its score then, as a row of numbers. */
+/* An agent's last loss, its tally since the last evaluation and its score then, as a row of numbers. */
 static const char *print_agent(struct veche_run *r, size_t i)
 {
     const struct tally *t = &r->agents[i].tally;
     const struct score *s = &r->scores[i];
     return arena_printf(
         &r->arena,
-        "%.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
-        t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
+        "%.17g %.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
+        r->agents[i].loss, t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
         s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr, s->epoch,
         (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
         (unsigned long long)s->messages, s->staleness_mean, s->staleness_max, s->alive);
@@ -169,13 +184,13 @@ static bool read_agent(struct veche_run *r, size_t i, const char *text)
     unsigned long long w[6];
     int alive;
     int n =
-        sscanf(text, "%lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d", &t->loss,
-               &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
+        sscanf(text, "%lg %lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d",
+               &r->agents[i].loss, &t->loss, &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
                &s->epoch, &w[3], &s->waiting_s, &w[4], &w[5], &s->staleness_mean, &s->staleness_max, &alive);
     t->hits = w[0], t->samples = w[1], t->lessons = w[2];
     s->rounds = w[3], s->bytes = w[4], s->messages = w[5];
     s->alive = alive != 0;
-    return n == 17;
+    return n == 18;
 }
 
 /* What a member has done, in a world that does not live through it again. */
@@ -256,6 +271,7 @@ static fault print_metadata(struct veche_run *r, struct metadata **out, size_t *
         return OUT_OF_MEMORY;
     m[at++] = (struct metadata){"format", CHECKPOINT_FORMAT};
     m[at++] = (struct metadata){"veche", veche_version()};
+    m[at++] = (struct metadata){"stopped_because", arena_text(&r->arena, r->standing.stopped_because)};
     TRY(print_identity(r, m, &at));
     for (size_t i = 0; i < n; i++)
         m[at++] = (struct metadata){
@@ -283,10 +299,8 @@ static fault bad_checkpoint(const struct veche_run *r, const char *what)
     return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good '%s'", r->folder.path, what);
 }
 
-static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t *step)
+static fault read_list(const struct veche_run *r, const struct tensors *t, const struct number *numbers, size_t n)
 {
-    struct number numbers[MOST_NUMBERS];
-    size_t n = list_numbers(r, step, &r->earlier_s, numbers);
     for (size_t i = 0; i < n; i++) {
         const char *text = tensors_metadata(t, numbers[i].key);
         char *end = NULL;
@@ -298,6 +312,26 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t
         if (!text || end == text || *end || errno == ERANGE)
             return bad_checkpoint(r, numbers[i].key);
     }
+    return OK;
+}
+
+/* How good the run had been, by however many agents. */
+static fault take_standing(struct veche_run *r, const struct tensors *t)
+{
+    struct number numbers[MOST_NUMBERS];
+    const char *because = tensors_metadata(t, "stopped_because");
+    if (!because)
+        return bad_checkpoint(r, "stopped_because");
+    TRY(read_list(r, t, numbers, list_standing(r, numbers)));
+    if (stop_is_met(&r->experiment->train.stop, &r->standing)) /* else it goes on, by other settings */
+        snprintf(r->standing.stopped_because, sizeof r->standing.stopped_because, "%s", because);
+    return OK;
+}
+
+static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t *step)
+{
+    struct number numbers[MOST_NUMBERS];
+    TRY(read_list(r, t, numbers, list_numbers(r, step, &r->earlier_s, numbers)));
     for (size_t i = 0; i < r->n_agents; i++) {
         char key[32];
         snprintf(key, sizeof key, "agent%zu", i);
@@ -308,11 +342,59 @@ static fault read_numbers(struct veche_run *r, const struct tensors *t, uint64_t
     return OK;
 }
 
+/* ---- what members were told ---- */
+
+static const char *name_of_journal(struct veche_run *r, size_t member)
+{
+    return arena_printf(&r->arena, "numbers.%zu", member);
+}
+
+/* The members' journals, and after them the tensors of an inventory. */
+static fault with_journals(struct veche_run *r, const struct inventory *v, struct named_floats **out, size_t *n_out)
+{
+    const struct world_ops *ops = r->world->ops;
+    size_t n = 0;
+    struct named_floats *all = ARENA_NEW(&r->arena, struct named_floats, r->stage.n_members + v->n_tensors);
+    if (!all)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; ops->numbers && i < r->stage.n_members; i++) {
+        struct named_floats t = {.n_dims = 1};
+        t.doubles = ops->numbers(r->world, i, &t.dims[0]);
+        if (!t.dims[0])
+            continue;
+        t.name = name_of_journal(r, i);
+        if (!t.name)
+            return OUT_OF_MEMORY;
+        all[n++] = t;
+    }
+    memcpy(all + n, v->tensors, v->n_tensors * sizeof *all);
+    *out = all;
+    *n_out = n + v->n_tensors;
+    return OK;
+}
+
+static fault take_journals(struct veche_run *r, const struct tensors *t)
+{
+    const struct world_ops *ops = r->world->ops;
+    for (size_t i = 0; ops->set_numbers && i < r->stage.n_members; i++) {
+        const char *name = name_of_journal(r, i);
+        if (!name)
+            return OUT_OF_MEMORY;
+        const struct named_floats *j = tensors_find(t, name);
+        if (j && (!j->doubles || j->n_dims != 1))
+            return FAIL(FAULT_CHECKPOINT, "its tensor '%s' is no list of doubles", name);
+        if (j)
+            TRY(ops->set_numbers(r->world, i, j->doubles, j->dims[0]));
+    }
+    return OK;
+}
+
 /* ---- saving ---- */
 
 struct file_to_write { /* a checkpoint, or model.safetensors */
     struct veche_run *run;
-    const struct inventory *inventory;
+    const struct named_floats *tensors;
+    size_t n_tensors;
     const struct metadata *metadata;
     size_t n_metadata;
 };
@@ -320,7 +402,7 @@ struct file_to_write { /* a checkpoint, or model.safetensors */
 static fault write_checkpoint(void *ctx)
 {
     const struct file_to_write *f = ctx;
-    return run_save(&f->run->folder, session_rounds(f->run), f->inventory->tensors, f->inventory->n_tensors, f->metadata, f->n_metadata);
+    return run_save(&f->run->folder, session_rounds(f->run), f->tensors, f->n_tensors, f->metadata, f->n_metadata);
 }
 
 static fault write_model(void *ctx)
@@ -328,7 +410,7 @@ static fault write_model(void *ctx)
     const struct file_to_write *f = ctx;
     char path[RUN_PATH + 32];
     snprintf(path, sizeof path, "%s/model.safetensors", f->run->folder.path);
-    return tensors_write(path, f->inventory->tensors, f->inventory->n_tensors, f->metadata, f->n_metadata);
+    return tensors_write(path, f->tensors, f->n_tensors, f->metadata, f->n_metadata);
 }
 
 fault session_aside(struct veche_run *r, fault (*task)(void *ctx), void *ctx)
@@ -340,13 +422,15 @@ fault session_save(struct veche_run *r)
 {
     struct inventory v = {0};
     struct metadata *metadata;
-    size_t n;
+    struct named_floats *tensors;
+    size_t n, n_tensors;
     TRY(r->world->ops->settle(r->world));
     TRY(take_inventory(r, &v));
     for (size_t i = 0; i < v.n_pieces; i++)
         TRY(r->world->ops->read(r->world, v.pieces[i].row, v.pieces[i].replica, v.pieces[i].floats));
+    TRY(with_journals(r, &v, &tensors, &n_tensors));
     TRY(print_metadata(r, &metadata, &n));
-    TRY(session_aside(r, write_checkpoint, &(struct file_to_write){r, &v, metadata, n}));
+    TRY(session_aside(r, write_checkpoint, &(struct file_to_write){r, tensors, n_tensors, metadata, n}));
     r->saved = r->world->ops->steps(r->world);
     session_tell(r, VECHE_CHECKPOINT, r->folder.path);
     return OK;
@@ -373,7 +457,7 @@ fault session_save_model(struct veche_run *r)
                                         {"veche", veche_version()},
                                         {"model", r->graph->name},
                                         {"name", r->experiment->name}};
-    return session_aside(r, write_model, &(struct file_to_write){r, &v, metadata, sizeof metadata / sizeof *metadata});
+    return session_aside(r, write_model, &(struct file_to_write){r, v.tensors, v.n_tensors, metadata, sizeof metadata / sizeof *metadata});
 }
 
 /* ---- restoring ---- */
@@ -382,7 +466,7 @@ static fault take_tensor(const struct veche_run *r, const struct tensors *t, con
 {
     const struct named_floats *have = tensors_find(t, want->name);
     size_t n = 1;
-    if (!have)
+    if (!have || !have->floats)
         return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no tensor '%s'", r->folder.path,
                     want->name);
     if (have->n_dims != want->n_dims || memcmp(have->dims, want->dims, have->n_dims * sizeof *have->dims))
@@ -420,21 +504,33 @@ static fault take_accounts(struct veche_run *r, const struct tensors *t, uint64_
         const char *text = tensors_metadata(t, key);
         if (!text || !read_account(text, &a))
             return bad_checkpoint(r, key);
-        if (i < r->n_agents)
+        if (i < r->n_agents) {
+            a.loss = r->agents[i].loss;
             a.tally = r->agents[i].tally;
+        }
         r->world->ops->set_account(r->world, i, &a);
     }
     return OK;
+}
+
+/* The world as it was after so many steps, but for its rows. */
+static fault live_again(struct veche_run *r, const struct tensors *t, uint64_t step)
+{
+    fault f = take_journals(r, t);
+    if (!f)
+        f = r->world->ops->restore(r->world, step);
+    return f && fault_kind_of(f) == FAULT_CHECKPOINT ? fault_before(f, "%s: the newest checkpoint does not fit: ", r->folder.path) : f;
 }
 
 static fault take_all(struct veche_run *r, const struct tensors *t)
 {
     const char *agents = tensors_metadata(t, "agents");
     uint64_t step;
+    TRY(take_standing(r, t));
     if (r->world->ops->account && agents && strtoull(agents, NULL, 10) != r->n_agents)
         return session_take_model(r, t, strtoull(agents, NULL, 10));
     TRY(read_numbers(r, t, &step));
-    TRY(r->world->ops->restore(r->world, step));
+    TRY(live_again(r, t, step));
     if (r->world->ops->steps(r->world) != step)
         return FAIL(FAULT_CHECKPOINT,
                     "%s: the newest checkpoint is of step %llu, which this experiment never reaches",
@@ -449,7 +545,7 @@ static fault take_all(struct veche_run *r, const struct tensors *t)
 
 static void tell_of_going_back(struct veche_run *r, const struct resumption *from)
 {
-    char text[RUN_PATH + 96];
+    char text[RUN_PATH + 320];
     const char *round = tensors_metadata(&from->checkpoint, "round");
     if (from->passed_over[0]) {
         snprintf(text, sizeof text, "%s; going back to round %s", from->passed_over, round);
@@ -457,6 +553,10 @@ static void tell_of_going_back(struct veche_run *r, const struct resumption *fro
     }
     if (from->goes_back) {
         snprintf(text, sizeof text, "going back to round %s, before the run knew its last round", round);
+        session_tell(r, VECHE_NOTICE, text);
+    }
+    if (*r->standing.stopped_because) {
+        snprintf(text, sizeof text, "the run ended in round %s: %s; with train.stop=never it goes on", round, r->standing.stopped_because);
         session_tell(r, VECHE_NOTICE, text);
     }
 }
@@ -487,6 +587,8 @@ static fault take_changes(struct veche_run *r, const struct resumption *from)
     TRY(experiment_print(r->experiment, &yaml));
     fault f = experiment_changes(resumption_was(from), yaml, &arena, &changes, &n);
     free(yaml);
+    for (size_t i = 0; !f && i < n; i++)
+        r->standing.is_mixed = r->standing.is_mixed || text_is(changes[i].key, "train.evaluate_every");
     if (!f && (n || from->reprints)) {
         f = session_write_experiment(r);
         r->is_changed = true;

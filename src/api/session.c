@@ -41,6 +41,7 @@ fault session_check(const struct experiment *e)
     if (strcmp(e->engine.kind.kind->name, "null") == 0 && (e->engine.threads > 1 || e->engine.precision))
         return fail_at(e->engine.kind.place,
                        "engine: 'null' computes nothing, with any precision and threads");
+    TRY(stop_check(e, 0));
     TRY(split_check(&e->data, (size_t)e->agents));
     return optim_check(&e->optim, e->agents);
 }
@@ -223,6 +224,7 @@ static fault open_agents(struct veche_run *r)
     const struct experiment *e = r->experiment;
     size_t agents = (size_t)e->agents, members = (size_t)e->members;
     open_stage(r);
+    TRY(stop_check(e, r->stage.rounds_per_epoch));
     r->agents = calloc(members, sizeof *r->agents);
     r->scores = calloc(agents, sizeof *r->scores);
     r->waits = calloc(members, sizeof *r->waits);
@@ -322,6 +324,7 @@ fault session_open(struct experiment *e, const struct mpi_seat *seat, const vech
     if (options)
         r->options = *options;
     r->evaluated = r->saved = NOT_YET;
+    r->standing.best_accuracy = r->standing.lowest_loss = NAN;
     r->best_accuracy = r->averaged_accuracy = r->averaged_loss = NAN;
     snprintf(r->status, sizeof r->status, "started");
     fault f = seat ? open_there(r) : open_here(r);
@@ -496,6 +499,17 @@ static bool is_due(const struct veche_run *r, const struct every *every)
     }
 }
 
+static bool is_good_enough(const struct veche_run *r)
+{
+    return *r->standing.stopped_because;
+}
+
+static fault evaluate_and_judge(struct veche_run *r)
+{
+    TRY(session_evaluate(r));
+    return session_judge(r);
+}
+
 /* The world has nothing more to do at this moment of its clock. */
 static fault moment(void *ctx)
 {
@@ -512,10 +526,10 @@ static fault moment(void *ctx)
         session_tell(r, VECHE_PROGRESS, NULL);
     }
     if (evaluate && session_rounds(r) < r->stage.rounds) /* the last one comes when all have ended: see finish */
-        TRY(session_evaluate(r));
+        TRY(evaluate_and_judge(r));
     if (save)
         TRY(session_save(r));
-    return has_to_stop(r) ? FAIL(FAULT_STOPPED, "stopped") : OK;
+    return has_to_stop(r) || is_good_enough(r) ? FAIL(FAULT_STOPPED, "stopped") : OK;
 }
 
 static void note(void *ctx, double now_s, size_t agent, const char *kind, const char *text)
@@ -569,13 +583,15 @@ static fault play(struct veche_run *r)
     bool saves = r->experiment->train.checkpoint_every.unit != EVERY_NEVER;
     if (r->is_changed || (r->saved == NOT_YET && saves))
         TRY(session_save(r));
-    fault f = r->world->ops->play(r->world);
-    if (!f)
-        return finish(r);
-    if (fault_kind_of(f) != FAULT_STOPPED)
+    bool had_ended = is_good_enough(r); /* in an earlier process, which may have been killed before its summary was written */
+    fault f = had_ended ? r->world->ops->settle(r->world) : r->world->ops->play(r->world);
+    if (f && fault_kind_of(f) != FAULT_STOPPED)
         return f;
+    bool is_over = !f || is_good_enough(r);
     fault_drop(f);
-    return stop_here(r);
+    if (is_good_enough(r) && r->world->ops->end_well)
+        r->world->ops->end_well(r->world);
+    return is_over ? finish(r) : stop_here(r);
 }
 
 fault session_go(struct veche_run *r)

@@ -19,6 +19,15 @@
 #include "veche.h"
 #include "world/mpi/mpi_world.h"
 
+/* How good the run has been at its evaluations so far, and whether it is good enough (stop.c). Of several agents it is their
+ * mean that counts; the evaluation after the last round does not: nothing is left to be stopped. */
+struct standing {
+    double best_accuracy, lowest_loss;       /* NaN before the first evaluation */
+    uint64_t in_vain, longest_in_vain;       /* evaluations in a row without a better accuracy: now, and ever */
+    uint64_t is_mixed;                       /* train.evaluate_every has changed on the way */
+    char stopped_because[200];               /* empty: it goes on */
+};
+
 struct veche_run {
     struct experiment *experiment; /* owned, as all pointers below */
     struct dataset *dataset;
@@ -55,6 +64,7 @@ struct veche_run {
     uint64_t notes;
     char measured[256]; /* what `machines: measured` came to, to be noted; mostly empty */
     double best_accuracy;
+    struct standing standing;
     struct pace { /* samples lately, for the rate that people see */
         double at_s;
         uint64_t samples;
@@ -64,7 +74,7 @@ struct veche_run {
 };
 
 #define NOT_YET UINT64_MAX
-#define CHECKPOINT_FORMAT "veche checkpoint 3"
+#define CHECKPOINT_FORMAT "veche checkpoint 4"
 
 /* The rounds that make up so many epochs. */
 uint64_t session_rounds_of_epochs(double epochs, double rounds_per_epoch);
@@ -104,6 +114,13 @@ fault session_evaluate(struct veche_run *r);
 fault session_summary(const struct veche_run *r, struct summary *out);
 /* Who has waited for whom until now; `thorough`: the slowest link as well. Valid until the next call. */
 struct waiting session_waiting(const struct veche_run *r, bool thorough);
+
+/* stop.c: train.stop. What can be wrong with it; where the length of an epoch is not known yet it is 0. */
+fault stop_check(const struct experiment *e, double rounds_per_epoch);
+/* After an evaluation: how good the run is by now, and whether that is what it was to come to. */
+fault session_judge(struct veche_run *r);
+/* A run with these settings would have ended by now, or before. */
+bool stop_is_met(const struct stop_settings *s, const struct standing *p);
 
 /* save.c: the whole state to the run's folder and back, bit for bit. */
 /* Writes to a disk, which may hold us up for longer than others have patience. */

@@ -156,7 +156,7 @@ int cli_resume(int argc, char **argv)
         take_word,
         "RUN [key=value ...]",
         "Goes on with the run in folder RUN from its last checkpoint, or with the comparison in folder RUN. A few values of a run may "
-        "change: train.epochs=20 to go on for longer, engine.threads, how often to evaluate and save",
+        "change: train.epochs=20 to go on for longer, train.stop=never, engine.threads, how often to evaluate and save",
         NULL,
         NULL,
         NULL};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/host.h"
 #include "engine/mirror.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
@@ -152,6 +153,32 @@ size_t row_size(const struct engine_setup *setup, enum row row)
 static size_t floats_end(const struct graph *g, int param)
 {
     return param >= 0 ? g->params[param].offset + g->params[param].size : 0;
+}
+
+size_t engine_dot_room(const struct engine *e)
+{
+    size_t longest = 0;
+    for (int row = 0; !e->ops->floats && row < N_ROWS; row++)
+        longest = row_size(&e->setup, (enum row)row) > longest ? row_size(&e->setup, (enum row)row) : longest;
+    return 2 * longest;
+}
+
+fault engine_dot(struct engine *e, const struct dot *d, float *room, double *out)
+{
+    const float *row, *other;
+    if (e->ops->floats) {
+        row = e->ops->floats(e, d->row, d->replica);
+        other = e->ops->floats(e, d->other, d->replica);
+    } else {
+        float *second = d->other == d->row ? room : room + engine_dot_room(e) / 2;
+        TRY(e->ops->read(e, d->row, d->replica, room));
+        if (second != room)
+            TRY(e->ops->read(e, d->other, d->replica, second));
+        row = room;
+        other = second;
+    }
+    *out = host_dot(row + d->first, other + d->first, d->end - d->first);
+    return OK;
 }
 
 size_t op_floats_end(const struct graph *g, const struct op *op)

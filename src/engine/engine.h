@@ -181,6 +181,17 @@ size_t op_floats_end(const struct graph *g, const struct op *op);
 /* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
 size_t row_size(const struct engine_setup *setup, enum row row);
 
+/* The dot product of the floats [first, end) of two rows of a replica (host_dot). Where rows lie on a device they are read back
+ * into `room`, two rows' worth of floats; engines on the host need none. */
+struct dot {
+    size_t replica;
+    enum row row, other;
+    size_t first, end;
+};
+fault engine_dot(struct engine *e, const struct dot *d, float *room, double *out);
+/* So many floats of room. */
+size_t engine_dot_room(const struct engine *e);
+
 /* FAULT_ENGINE with the reason why this build or machine cannot use the engine a row names. */
 fault engine_usable(const struct kind *kind);
 /* The engine a row names, resolving `auto`. */

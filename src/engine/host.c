@@ -12,7 +12,7 @@
 
 #include "engine/loops.h"
 
-enum { ROW_ALIGN = 16, SLICE = 16384, TILE = 1024 }; /* floats */
+enum { ROW_ALIGN = 16, SLICE = 16384, TILE = 1024, DOT_BLOCK = 4096 }; /* floats */
 
 static size_t n_rows_of(const struct engine_setup *s)
 {
@@ -200,6 +200,15 @@ void host_blend(float *into, const float *const *from, const float *weights, siz
             loops->take_term(sum, t == 0, weights[t], from[t] + first, some);
         memcpy(into + first, sum, some * sizeof *sum);
     }
+}
+
+double host_dot(const float *a, const float *b, size_t n)
+{
+    const struct loops *loops = loops_of(isa_here());
+    double sum = 0;
+    for (size_t first = 0; first < n; first += DOT_BLOCK)
+        sum += loops->dot(a + first, b + first, smaller(DOT_BLOCK, n - first));
+    return sum;
 }
 
 /* The same columns of all blends, so that a row read by many is fetched from memory once. */

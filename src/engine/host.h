@@ -42,6 +42,10 @@ void host_exchange(struct engine *e, enum row row, size_t a, size_t b);
  * thread. There is one term or more; `into` may be one of them, else it overlaps none. */
 void host_blend(float *into, const float *const *from, const float *weights, size_t n_terms, size_t n);
 
+/* The sum of a[i] b[i] over n floats, in double: blocks of fixed size from the first float on, each summed in a fixed order
+ * (loops.c), and one after the other. So it has the same bits with any instruction set, by whichever thread. */
+double host_dot(const float *a, const float *b, size_t n);
+
 /* One sample as normalised floats [c][h][w], as its pick says. */
 void host_sample(const struct samples *s, struct pick pick, float *out);
 

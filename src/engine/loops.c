@@ -19,6 +19,25 @@ static void add(float *to, const float *a, const float *b, size_t n)
         to[i] = a[i] + b[i];
 }
 
+/* Products of floats are exact in doubles, so only the order of the sum decides its bits: element i goes into sum i mod LANES,
+ * and of the sums the upper half is added to the lower one until there is one. */
+enum { LANES = 16 };
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double sums[LANES] = {0};
+    size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            sums[k] += (double)a[i + k] * (double)b[i + k];
+    for (size_t i = whole; i < n; i++)
+        sums[i - whole] += (double)a[i] * (double)b[i];
+    for (size_t half = LANES / 2; half; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            sums[k] += sums[k + half];
+    return sums[0];
+}
+
 struct normal {
     float mean, deviation;
 };
@@ -60,4 +79,4 @@ static void take_sample(const struct samples *s, struct pick pick, float *out)
     }
 }
 
-const struct loops FOR_ISA(loops) = {take_term, add, take_sample};
+const struct loops FOR_ISA(loops) = {take_term, add, dot, take_sample};

@@ -58,11 +58,24 @@ static fault decode_optim(const struct decoder *d, struct optim_settings *out)
                          &out->schedule);
 }
 
+static fault decode_stop(const struct decoder *d, const struct node *node, struct stop_settings *out)
+{
+    if (!node || (node->kind == NODE_VALUE && text_is(node->text, "never")))
+        return OK;
+    if (node->kind != NODE_MAP)
+        return fail_node(node, "what ends a run early is a map, such as { accuracy: 91 }, or never");
+    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_STOP, out)}}, node));
+    out->place = node->place;
+    return node->n ? OK : fail_node(node, "nothing is written here that could end a run: accuracy, loss or no_progress");
+}
+
 static fault decode_train(const struct decoder *d, struct train_settings *out)
 {
+    static const char *const others[] = {"stop", NULL};
     const struct node *train;
     TRY(find_section(d, "train", &train));
-    return decode_map(d, train, &(struct form){.rows = {decode_rows_of(SECTION_TRAIN, out)}}, train);
+    TRY(decode_map(d, train, &(struct form){.rows = {decode_rows_of(SECTION_TRAIN, out)}, .others = others}, train));
+    return decode_stop(d, node_find(train, "stop"), &out->stop);
 }
 
 /* The file's own name without ".yaml", what cannot stand in a folder's name made '-'. */

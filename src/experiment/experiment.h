@@ -50,11 +50,23 @@ struct optim_settings { /* optim: */
     bool scale_lr;          /* linear scaling rule: lr times the number of agents       */
 };
 
+struct stop_settings { /* train.stop: 0 where it is not written; the first that is met ends the run */
+    double accuracy, loss; /* in percent; at most */
+    int64_t no_progress;   /* evaluations in a row */
+    struct place place;
+};
+
+static inline bool stop_is_written(const struct stop_settings *s)
+{
+    return s->accuracy > 0 || s->loss > 0 || s->no_progress > 0;
+}
+
 struct train_settings { /* train: */
     double epochs;
     int64_t seed;
     struct every evaluate_every, checkpoint_every;
     int64_t keep; /* checkpoints kept */
+    struct stop_settings stop;
 };
 
 struct engine_settings { /* engine: */

@@ -160,6 +160,15 @@ static void put_events(struct printer *p, const struct event_settings *e)
     fputs("}}\n", p->out);
 }
 
+static void put_stop(struct printer *p, const struct stop_settings *s)
+{
+    const struct section *stop = &section_rows[SECTION_STOP];
+    if (!stop_is_written(s))
+        return;
+    put_inline(p, "  stop: {", stop->fields, stop->n_fields, s, false);
+    fputs("}\n", p->out);
+}
+
 static void put_topology(struct printer *p, const struct topology_settings *t)
 {
     const struct section *topology = &section_rows[SECTION_TOPOLOGY];
@@ -213,6 +222,7 @@ static void put_experiment(struct printer *p, const struct experiment *e)
     put_choice(p, 0, "world", &e->world);
     fprintf(p->out, "train:\n");
     put_section(p, 2, SECTION_TRAIN, &e->train);
+    put_stop(p, &e->train.stop);
     fprintf(p->out, "engine:\n");
     put_chosen(p, 2, &e->engine.kind);
     put_section(p, 2, SECTION_ENGINE, &e->engine);

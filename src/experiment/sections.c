@@ -59,6 +59,17 @@ static const struct field train_rows[] = {
 };
 #undef AT
 
+#define AT(member) offsetof(struct stop_settings, member)
+static const struct field stop_rows[] = {
+    {"accuracy", FIELD_REAL, AT(accuracy), .optional = true, .min = 0, .max = 100, .above_min = true,
+     .help = "once this much of the test samples, in percent, is recognised at an evaluation; of several agents on average"},
+    {"loss", FIELD_REAL, AT(loss), .optional = true, .min = 0, .max = 1e12, .above_min = true,
+     .help = "once the loss on the test samples is this or less, likewise"},
+    {"no_progress", FIELD_INT, AT(no_progress), .optional = true, .min = 1, .max = 1e9,
+     .help = "once so many evaluations in a row brought no better accuracy"},
+};
+#undef AT
+
 #define AT(member) offsetof(struct engine_settings, member)
 static const struct field engine_rows[] = {
     {"precision", FIELD_CHOICE, AT(precision), "fp32", .choices = precisions,
@@ -150,6 +161,7 @@ const struct section section_rows[N_SECTIONS] = {
     [SECTION_SCHEDULE] = {"optim.schedule", "beside `kind` (constant if left out) and its settings",
                           ROWS(schedule_rows)},
     [SECTION_TRAIN] = {"train", "how long, and what is recorded", ROWS(train_rows)},
+    [SECTION_STOP] = {"train.stop", "what ends a run before train.epochs; a map, or never", ROWS(stop_rows)},
     [SECTION_ENGINE] = {"engine", "beside `kind` (auto if left out)", ROWS(engine_rows)},
     [SECTION_TOPOLOGY] = {"topology", "a graph, or a map", ROWS(topology_rows)},
     [SECTION_NETWORK] =

@@ -12,6 +12,7 @@ enum section_id {
     SECTION_OPTIM,    /* struct optim_settings                 */
     SECTION_SCHEDULE, /* struct optim_settings, too            */
     SECTION_TRAIN,    /* struct train_settings                 */
+    SECTION_STOP,     /* struct stop_settings                 */
     SECTION_ENGINE,   /* struct engine_settings                */
     SECTION_TOPOLOGY, /* struct topology_settings; the graph is the first row */
     SECTION_NETWORK,  /* struct network_settings               */

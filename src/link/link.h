@@ -1,13 +1,13 @@
 /* link.h - one agent's end of its world: what strategies may ask for, and what each world must give.
  *
- * The verbs that take time (await, update, mix, receive, average, adopt, sleep) block the agent that calls them and
+ * The verbs that take time (await, update, mix, number, receive, average, adopt, sleep) block the agent that calls them and
  * nobody else. A message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a
  * peer known to be gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT, one's own machine going
  * down FAULT_CRASH: that one is passed up by everyone, and ends the agent's program until the machine
  * returns.
  *
  * Nothing a verb returns may depend on the numbers that were learnt: a world is free to compute them later,
- * or to live through a run again without them.
+ * or to live through a run again without them. One verb is the exception, link_number.
  */
 #ifndef VECHE_LINK_LINK_H
 #define VECHE_LINK_LINK_H
@@ -52,6 +52,16 @@ struct term {
     const struct parcel *parcel; /* NULL: mine */
 };
 
+/* What a program may know of its own numbers. */
+struct question {
+    enum {
+        NUMBER_DOT, /* the dot product of the floats [first, end) of two rows of mine; of a row with itself: its norm, squared */
+        NUMBER_LOSS /* of my last lesson */
+    } about;
+    enum row row, other; /* DOT */
+    size_t first, end;   /* DOT; up to TO_END: to the end of `row` */
+};
+
 /* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << TAG_GENERATION | the rest. */
 #define TAG_GROUP      (1ull << 63)
 #define TAG_GENERATION 40
@@ -79,6 +89,9 @@ struct link_ops {
     /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes the time that
      * memory needs. Every parcel must hold these floats of the row it is asked for. Parcels are kept. */
     fault (*mix)(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n);
+
+    /* See link_number. */
+    fault (*number)(struct link *l, const struct question *q, double *out);
 
     /* Bytes to a peer: borrowed only until send returns. */
     fault (*send)(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n);
@@ -328,6 +341,16 @@ static inline uint64_t link_staleness(const struct link *l)
 static inline void link_note(struct link *l, const char *kind, const char *text)
 {
     l->ops->note(l, kind, text);
+}
+
+/* A number that the program may decide by: of my rows as they are when I ask. Everything it depends on is computed first,
+ * which costs a world that computes many agents together some of that; the rows' bytes take the time that memory needs.
+ * Every world gives the same bits (host_dot), and a run that is resumed gives them again. FAULT_NUMBER where it is not
+ * finite; FAULT_USAGE where there is no such number, or a lesson under way is about to change it. A gradient may be asked about
+ * in the round in which it was learnt, until a step is made with it. */
+static inline fault link_number(struct link *l, const struct question *q, double *out)
+{
+    return l->ops->number(l, q, out);
 }
 
 #endif

@@ -112,6 +112,7 @@ struct spread {
 
 struct summary {
     const char *name, *strategy, *status; /* status: "done", "stopped" */
+    const char *stopped_because;          /* done before its last round: why; NULL: it is not */
     const char *run, *version, *engine;
     int64_t agents;
     uint64_t rounds, samples;

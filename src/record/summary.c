@@ -64,10 +64,11 @@ json_t *json_spread(const struct spread *s)
 static json_t *summary_object(const struct summary *s)
 {
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, "
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, "
         "s:I, s:I, s:I, s:I, "
         "s:o, s:o, s:o, s:o, s:o, s:s, s:s}",
-        "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status), "run",
+        "name", json_text(s->name), "strategy", json_text(s->strategy), "status", json_text(s->status),
+        "stopped_because", s->stopped_because ? json_text(s->stopped_because) : json_null(), "run",
         json_text(s->run), "version", json_text(s->version), "engine", json_text(s->engine), "agents",
         (json_int_t)s->agents, "rounds", (json_int_t)s->rounds, "samples", (json_int_t)s->samples, "epochs",
         json_number(s->epochs), "accuracy", json_spread(&s->accuracy), "loss", json_spread(&s->loss),
@@ -203,6 +204,8 @@ static void effort(FILE *to, const struct summary *s)
     snprintf(note, NOTE, "%llu rounds, %llu samples", (unsigned long long)s->rounds,
              (unsigned long long)s->samples);
     line(to, "trained", cell, note);
+    if (s->stopped_because)
+        line(to, "stopped", s->stopped_because, "");
     snprintf(note, NOTE, "%.0f samples a second", s->images_per_s);
     line(to, "time", duration(s->real_s, cell), isfinite(s->images_per_s) ? note : "");
     if (!s->on_machines)

@@ -62,12 +62,17 @@ static size_t count_floats(const struct named_floats *t)
     return n;
 }
 
+static size_t size_of_one(const struct named_floats *t)
+{
+    return t->doubles ? sizeof(double) : sizeof(float);
+}
+
 static json_t *tensor_entry(const struct named_floats *t, size_t begin, size_t end)
 {
     json_t *shape = json_array();
     for (size_t i = 0; i < t->n_dims; i++)
         json_array_append_new(shape, json_integer((json_int_t)t->dims[i]));
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)begin,
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", t->doubles ? "F64" : "F32", "shape", shape, "data_offsets", (json_int_t)begin,
                      (json_int_t)end);
 }
 
@@ -90,10 +95,12 @@ static fault add_tensors(json_t *root, const struct named_floats *tensors, size_
     size_t offset = 0;
     for (size_t i = 0; i < n; i++) {
         const struct named_floats *t = &tensors[i];
+        if (t->doubles && i && !tensors[i - 1].doubles)
+            return FAIL(FAULT_USAGE, "tensor '%s': doubles come before floats", t->name);
         if (t->n_dims > MOST_DIMS || json_object_get(root, t->name))
             return FAIL(FAULT_USAGE, "tensor '%s': has more than %d dimensions or a name that is taken",
                         t->name, MOST_DIMS);
-        size_t end = offset + count_floats(t) * sizeof(float);
+        size_t end = offset + count_floats(t) * size_of_one(t);
         if (json_object_set_new(root, t->name, tensor_entry(t, offset, end)) != 0)
             return FAIL(FAULT_USAGE, "tensor '%s': the name is not UTF-8 text", t->name);
         offset = end;
@@ -143,7 +150,8 @@ fault tensors_write(const char *path, const struct named_floats *tensors, size_t
     TRY_OR(free_pieces, f, make_head(tensors, n_tensors, metadata, n_metadata, &head, &n_head));
     pieces[0] = (struct piece){head, n_head};
     for (size_t i = 0; i < n_tensors; i++)
-        pieces[i + 1] = (struct piece){tensors[i].floats, count_floats(&tensors[i]) * sizeof(float)};
+        pieces[i + 1] = (struct piece){tensors[i].doubles ? (const void *)tensors[i].doubles : tensors[i].floats,
+                                       count_floats(&tensors[i]) * size_of_one(&tensors[i])};
     digits_at = find_digits(head, n_head);
     TRY_OR(free_pieces, f, hash_pieces(pieces, n_tensors + 1, digits_at, hex));
     memcpy(head + digits_at, hex, DIGITS);
@@ -195,9 +203,11 @@ static fault read_entry(const json_t *entry, const char *name, const char *data,
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     if (!dtype || json_object_size(entry) != 3)
         return BROKEN(name, "tensor '%.100s' is not described by dtype, shape and data_offsets", t->name);
-    if (!text_is(dtype, "F32"))
-        return BROKEN(name, "tensor '%.100s' has the type '%.20s'; only F32 is known", t->name, dtype);
-    if (!read_shape(json_object_get(entry, "shape"), n_data / sizeof(float), t, &size))
+    bool doubles = text_is(dtype, "F64");
+    size_t one = doubles ? sizeof(double) : sizeof(float);
+    if (!doubles && !text_is(dtype, "F32"))
+        return BROKEN(name, "tensor '%.100s' has the type '%.20s'; only F32 and F64 are known", t->name, dtype);
+    if (!read_shape(json_object_get(entry, "shape"), n_data / one, t, &size))
         return BROKEN(name, "tensor '%.100s' has a shape that does not fit into the file", t->name);
     if (json_array_size(ends) != 2 || !read_size(json_array_get(ends, 0), n_data, &begin) ||
         !read_size(json_array_get(ends, 1), n_data, &end))
@@ -206,10 +216,15 @@ static fault read_entry(const json_t *entry, const char *name, const char *data,
         return BROKEN(name,
                       "tensor '%.100s' begins at byte %zu of the data and not where the last one ends, %zu",
                       t->name, begin, *offset);
-    if (end < begin || end - begin != size * sizeof(float))
+    if (end < begin || end - begin != size * one)
         return BROKEN(name, "tensor '%.100s' takes bytes %zu to %zu of the data, its shape says %zu bytes",
-                      t->name, begin, end, size * sizeof(float));
-    t->floats = (const float *)(const void *)(data + begin);
+                      t->name, begin, end, size * one);
+    if (begin % one)
+        return BROKEN(name, "tensor '%.100s' begins at byte %zu of the data, which is no multiple of %zu", t->name, begin, one);
+    if (doubles)
+        t->doubles = (const double *)(const void *)(data + begin);
+    else
+        t->floats = (const float *)(const void *)(data + begin);
     *offset = end;
     return OK;
 }

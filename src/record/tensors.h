@@ -1,6 +1,6 @@
-/* tensors.h - named arrays of floats in one file, in the safetensors layout (readable from Python).
+/* tensors.h - named arrays of floats or doubles in one file, in the safetensors layout (readable from Python).
  *
- *   8 bytes: length of the header | header: JSON, padded with spaces to a multiple of 8 | data: fp32
+ *   8 bytes: length of the header | header: JSON, padded with spaces to a multiple of 8 | data: fp64, then fp32
  *
  * all little endian. The header's "__metadata__" holds texts; "sha256" among them is the hash of the whole
  * file, header and data, with the 64 digits of the hash itself read as zeros. A file is written beside its
@@ -20,7 +20,8 @@ struct named_floats {
     const char *name;
     size_t dims[4];
     size_t n_dims;
-    const float *floats;
+    const float *floats;   /* one of the two; in a file those with doubles come first, so that each lies */
+    const double *doubles; /* at a multiple of its size */
 };
 
 struct metadata {
@@ -34,7 +35,7 @@ fault tensors_write(const char *path, const struct named_floats *tensors, size_t
 /* A file read whole and proved whole: every byte of the header checked for sense, then the hash. */
 struct tensors {
     struct arena arena; /* owned: names and tables below */
-    char *bytes;        /* owned: the file; the floats of `at` point into it */
+    char *bytes;        /* owned: the file; the numbers of `at` point into it */
     struct named_floats *at;
     size_t n;
     struct metadata *metadata; /* "sha256" among them */

@@ -83,6 +83,7 @@ fault agent_answered(struct agent *a, uint64_t lesson, double loss, size_t hits)
             "diverged; a smaller optim.lr or a longer schedule.warmup_epochs may help",
             a->index, isnan(loss) ? "NaN" : "infinite", (unsigned long long)lesson + 1,
             feed_epochs(&a->feed, lesson), a->lr);
+    a->loss = loss;
     a->tally.loss += loss;
     a->tally.hits += hits;
     a->tally.samples += a->feed.batch;
@@ -154,6 +155,24 @@ fault agent_mix(struct agent *a, row_set rows, double self, size_t n)
 fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n)
 {
     return link_mix(a->link, into, 0, TO_END, terms, n);
+}
+
+fault agent_dot(struct agent *a, enum row row, enum row other, double *out)
+{
+    return link_number(a->link, &(struct question){.about = NUMBER_DOT, .row = row, .other = other, .end = TO_END}, out);
+}
+
+fault agent_norm(struct agent *a, enum row row, double *out)
+{
+    double square;
+    TRY(agent_dot(a, row, row, &square));
+    *out = sqrt(square);
+    return OK;
+}
+
+fault agent_loss(struct agent *a, double *out)
+{
+    return link_number(a->link, &(struct question){.about = NUMBER_LOSS}, out);
 }
 
 fault agent_end_round(struct agent *a)

@@ -56,6 +56,7 @@ struct agent {
         double loss; /* sum over lessons of their mean loss        */
         uint64_t hits, samples, lessons;
     } tally;
+    double loss; /* of its last lesson that was computed */
 };
 
 fault agent_init(struct agent *a, const struct stage *stage, size_t index, const uint32_t *share, size_t n_share);
@@ -87,6 +88,12 @@ fault agent_answered(struct agent *a, uint64_t lesson, double loss, size_t hits)
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n);
 /* My row becomes a weighted sum of rows of mine. */
 fault agent_combine(struct agent *a, enum row into, const struct term *terms, size_t n);
+
+/* Numbers that a strategy may decide by, of my rows as they are now (link_number): the dot product of two of them, the length
+ * of one, the loss of my last lesson. */
+fault agent_dot(struct agent *a, enum row row, enum row other, double *out);
+fault agent_norm(struct agent *a, enum row row, double *out);
+fault agent_loss(struct agent *a, double *out);
 
 /* Of all that learn; for strategies that form one. */
 struct group *agent_group(struct agent *a);

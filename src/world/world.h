@@ -38,6 +38,9 @@ struct world_ops {
     void (*close)(struct world *w);
     /* Lets everyone live to the end of the play. */
     fault (*play)(struct world *w);
+    /* The play is over and has gone well, though rounds are left: the members that live elsewhere end so, too. NULL: there are
+     * none. */
+    void (*end_well)(struct world *w);
     /* Makes everything but the numbers as it was after so many steps: first of all `restore`, then every row that is
      * needed and every member's account are written, then `play`. */
     fault (*restore)(struct world *w, uint64_t steps);
@@ -76,6 +79,10 @@ struct world_ops {
     /* Rows of a kind that `read` and `write` know, and which of them hold something that is still needed. */
     size_t (*n_rows)(const struct world *w);
     void (*rows_needed)(const struct world *w, enum row row, bool *needed);
+    /* The numbers a member has asked for so far, in order: `restore` needs those of its steps, set before it. NULL, both: this
+     * world does not live through its steps again. */
+    const double *(*numbers)(const struct world *w, size_t member, size_t *n);
+    fault (*set_numbers)(struct world *w, size_t member, const double *numbers, size_t n);
     /* What a member has done so far, where that does not follow from the steps: worlds that live through them again
      * have neither of these. */
     struct account (*account)(const struct world *w, size_t member);
@@ -85,7 +92,7 @@ struct world_ops {
 /* The part of an agent that a checkpoint must hold. */
 struct account {
     uint64_t k, lessons, steps, dropped;
-    double lr;
+    double lr, loss;
     struct staleness staleness;
     struct tally tally;
     struct link_counts counts;

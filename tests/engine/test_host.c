@@ -4,6 +4,7 @@
 #include "engine/loops.h"
 #include "support/network.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -232,6 +233,42 @@ static void every_instruction_set_sums_to_the_same_bits(void **state)
     }
 }
 
+/* Over lengths around those of lanes and blocks: small whole numbers are summed exactly, others to the bits of one set. */
+static void every_instruction_set_gives_the_same_product_of_rows(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1, 15, 16, 17, 4095, 4096, 4097, 8192, 9001};
+    float *x = calloc(9001, sizeof *x), *y = calloc(9001, sizeof *y);
+    assert_true(x && y);
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        double naive = 0;
+        for (size_t i = 0; i < lengths[k]; i++) {
+            x[i] = (float)(i % 7) - 3;
+            y[i] = (float)(i % 5) - 1.5f;
+            naive += (double)x[i] * y[i];
+        }
+        assert_true(host_dot(x, y, lengths[k]) == naive);
+    }
+    for (size_t i = 0; i < 9001; i++)
+        x[i] = 0x1p-149f; /* of n equal terms the sum is n times one, down to the smallest there are */
+    assert_true(host_dot(x, x, 9001) == 9001 * 0x1p-298);
+    fill_rough(x, 9001, 1);
+    fill_rough(y, 9001, 2);
+    double naive = 0, size = 0;
+    for (size_t i = 0; i < 9001; i++) {
+        naive += (double)x[i] * y[i];
+        size += fabs((double)x[i] * y[i]);
+    }
+    assert_true(fabs(host_dot(x, y, 9001) - naive) <= 1e-13 * size);
+    for (enum isa isa = ISA_any; isa <= isa_here(); isa++)
+        for (size_t n = 0; n < 4096; n += 37) {
+            double want = loops_of(ISA_any)->dot(x + 3, y + 5, n), have = loops_of(isa)->dot(x + 3, y + 5, n);
+            assert_memory_equal(&want, &have, sizeof want);
+        }
+    free(x);
+    free(y);
+}
+
 static void every_instruction_set_makes_the_same_pictures(void **state)
 {
     (void)state;
@@ -393,6 +430,7 @@ int main(void)
         cmocka_unit_test(rows_that_change_places_keep_their_floats),
         cmocka_unit_test(a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum),
         cmocka_unit_test(every_instruction_set_sums_to_the_same_bits),
+        cmocka_unit_test(every_instruction_set_gives_the_same_product_of_rows),
         cmocka_unit_test(every_instruction_set_makes_the_same_pictures),
         cmocka_unit_test(an_update_steps_every_element_once_and_only_its_replicas),
         cmocka_unit_test(an_engine_without_an_optimiser_takes_no_steps),

@@ -282,7 +282,7 @@ static void every_section_and_category_is_listed_with_help(void **state)
     (void)state;
     size_t n;
     const struct section *sections = experiment_sections(&n);
-    assert_int_equal(n, 13);
+    assert_int_equal(n, 14);
     for (size_t i = 0; i < n; i++) {
         assert_true(strlen(sections[i].name) > 0 && strlen(sections[i].help) > 0 && sections[i].n_fields > 0);
         for (size_t j = 0; j < sections[i].n_fields; j++) {

@@ -33,7 +33,7 @@ static const char everything[] =
     "strategy: {kind: consensus, every: 5}\n"
     "world: mpi\n"
     "train: {epochs: 0.1, seed: 9223372036854775807, evaluate_every: 0.5 epochs,\n"
-    "        checkpoint_every: never, keep: 7}\n"
+    "        checkpoint_every: never, keep: 7, stop: {no_progress: 3, accuracy: 91.5}}\n"
     "engine: {kind: null, precision: bf16, threads: 2}\n"
     "topology: {graph: ring:4, weights: best-constant}\n"
     "machines: {rate: 1e200, speed: [1, 0.1, 3, 1e-7], stragglers: {fixed: [3, 1], factor: 10}}\n"

@@ -15,7 +15,7 @@ static float sum_of(const struct tensors *t)
         for (size_t d = 0; d < t->at[i].n_dims; d++)
             size *= t->at[i].dims[d];
         for (size_t j = 0; j < size; j++)
-            sum += t->at[i].floats[j];
+            sum += t->at[i].doubles ? (float)t->at[i].doubles[j] : t->at[i].floats[j];
     }
     return sum;
 }

@@ -25,7 +25,7 @@ static fault save_round(struct run_folder *r, uint64_t round, size_t n)
         floats[i] = (float)round;
     for (size_t i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "theta%zu", i);
-        tensors[i] = (struct named_floats){names[i], {FLOATS}, 1, floats};
+        tensors[i] = (struct named_floats){names[i], {FLOATS}, 1, floats, NULL};
     }
     snprintf(text, sizeof text, "%" PRIu64, round);
     struct metadata m = {"round", text};

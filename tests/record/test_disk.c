@@ -24,7 +24,7 @@ static float floats[FLOATS];
 
 static fault save(struct run_folder *r, uint64_t round, size_t n)
 {
-    struct named_floats t = {"theta", {n}, 1, floats};
+    struct named_floats t = {"theta", {n}, 1, floats, NULL};
     return run_save(r, round, &t, 1, NULL, 0);
 }
 

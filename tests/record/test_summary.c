@@ -122,7 +122,12 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "notes", NULL) == 3);
     assert_true(at(o, "dropped", NULL) == 7);
     assert_true(json_is_null(json_object_get(o, "waiting"))); /* it is not known */
-    assert_int_equal(json_object_size(o), 29);
+    assert_true(json_is_null(json_object_get(o, "stopped_because"))); /* it has done all its rounds */
+    assert_int_equal(json_object_size(o), 30);
+    json_decref(o);
+    s.stopped_because = "accuracy is 91, and train.stop.accuracy is 90";
+    o = object_of(&s);
+    assert_string_equal(json_string_value(json_object_get(o, "stopped_because")), s.stopped_because);
     json_decref(o);
 }
 

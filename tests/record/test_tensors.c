@@ -9,7 +9,7 @@
 
 static const float weights[] = {1, -2, 0.5f, 3, 1e30f, -0.0f};
 static const float bias[] = {7};
-static const struct named_floats two[] = {{"conv1.weight", {3, 2}, 2, weights}, {"conv1.bias", {1}, 1, bias}};
+static const struct named_floats two[] = {{"conv1.weight", {3, 2}, 2, weights, NULL}, {"conv1.bias", {1}, 1, bias, NULL}};
 static const struct metadata notes[] = {{"round", "12"}, {"na\"me", "f\xc3\xbcnf\n\"sha256\":\"0\""}};
 
 static const char *write_two(const char *folder)
@@ -43,7 +43,7 @@ static void what_is_written_is_read_again(void **state)
 static void the_bits_of_odd_floats_survive(void **state)
 {
     float odd[] = {NAN, -NAN, INFINITY, -INFINITY, -0.0f, 0x1p-149f, 0x1.fffffep127f};
-    struct named_floats t = {"odd", {7}, 1, odd};
+    struct named_floats t = {"odd", {7}, 1, odd, NULL};
     struct tensors back;
     assert_ok(tensors_write(in(*state, "odd"), &t, 1, NULL, 0));
     assert_ok(tensors_read(in(*state, "odd"), &back));
@@ -51,10 +51,24 @@ static void the_bits_of_odd_floats_survive(void **state)
     tensors_release(&back);
 }
 
+static void doubles_lie_before_floats_and_keep_their_bits(void **state)
+{
+    const double odd[] = {NAN, -INFINITY, -0.0, 0x1p-1074, 0x1.fffffffffffffp1023};
+    struct named_floats some[] = {{"doubles", {5}, 1, NULL, odd}, {"floats", {1}, 1, bias, NULL}, {"more", {5}, 1, NULL, odd}};
+    struct tensors back;
+    assert_ok(tensors_write(in(*state, "doubles"), some, 2, NULL, 0));
+    assert_ok(tensors_read(in(*state, "doubles"), &back));
+    assert_true(back.n == 2 && !back.at[0].floats && !back.at[1].doubles);
+    assert_memory_equal(back.at[0].doubles, odd, sizeof odd);
+    assert_true(back.at[1].floats[0] == 7);
+    tensors_release(&back);
+    assert_fault(tensors_write(in(*state, "mixed"), some, 3, NULL, 0), FAULT_USAGE, "tensor 'more': doubles come before floats");
+}
+
 static void scalars_empty_tensors_and_no_tensors_at_all_are_allowed(void **state)
 {
     struct named_floats some[] = {
-        {"scalar", {0}, 0, bias}, {"empty", {4, 0, 2}, 3, NULL}, {"deep", {1, 2, 3, 1}, 4, weights}};
+        {"scalar", {0}, 0, bias, NULL}, {"empty", {4, 0, 2}, 3, NULL, NULL}, {"deep", {1, 2, 3, 1}, 4, weights, NULL}};
     struct tensors t;
     assert_ok(tensors_write(in(*state, "some"), some, 3, NULL, 0));
     assert_ok(tensors_read(in(*state, "some"), &t));
@@ -76,7 +90,7 @@ static void a_thousand_tensors_keep_their_order(void **state)
     for (size_t i = 0; i < 1000; i++) {
         snprintf(names[i], sizeof names[i], "layer%zu.weight", i * 7919 % 1000);
         values[i] = (float)i;
-        many[i] = (struct named_floats){names[i], {1}, 1, &values[i]};
+        many[i] = (struct named_floats){names[i], {1}, 1, &values[i], NULL};
     }
     struct tensors t;
     assert_ok(tensors_write(in(*state, "many"), many, 1000, NULL, 0));
@@ -230,8 +244,9 @@ static void an_entry_that_makes_no_sense_is_refused(void **state)
     static const struct {
         const char *header, *words;
     } cases[] = {
-        {ONE("\"F16\"", "[2]", "[0,8]"), "only F32 is known"},
+        {ONE("\"F16\"", "[2]", "[0,8]"), "only F32 and F64 are known"},
         {ONE("32", "[2]", "[0,8]"), "not described"},
+        {ONE("\"F64\"", "[2]", "[0,8]"), "shape"},
         {ONE(F32, "2", "[0,8]"), "shape"},
         {ONE(F32, "[2.0]", "[0,8]"), "shape"},
         {ONE(F32, "[-2]", "[0,8]"), "shape"},
@@ -328,8 +343,8 @@ static void a_file_that_cannot_be_read_is_named(void **state)
 static void names_that_cannot_be_written_are_refused_before_anything_is_touched(void **state)
 {
     const char *path = in(*state, "bad");
-    struct named_floats twice[] = {{"a", {1}, 1, bias}, {"a", {1}, 1, bias}};
-    struct named_floats reserved = {"__metadata__", {1}, 1, bias}, garbled = {"\xff", {1}, 1, bias};
+    struct named_floats twice[] = {{"a", {1}, 1, bias, NULL}, {"a", {1}, 1, bias, NULL}};
+    struct named_floats reserved = {"__metadata__", {1}, 1, bias, NULL}, garbled = {"\xff", {1}, 1, bias, NULL};
     struct metadata hash = {"sha256", "x"}, double_key[] = {{"k", "1"}, {"k", "2"}}, bad_text = {"k", "\xc3"};
     assert_fault(tensors_write(path, twice, 2, NULL, 0), FAULT_USAGE, "'a'");
     assert_fault(tensors_write(path, &reserved, 1, NULL, 0), FAULT_USAGE, "taken");
@@ -368,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCRATCH(what_is_written_is_read_again),
         SCRATCH(the_bits_of_odd_floats_survive),
+        SCRATCH(doubles_lie_before_floats_and_keep_their_bits),
         SCRATCH(scalars_empty_tensors_and_no_tensors_at_all_are_allowed),
         SCRATCH(a_thousand_tensors_keep_their_order),
         SCRATCH(the_same_content_gives_the_same_file),

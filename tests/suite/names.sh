@@ -24,14 +24,14 @@ collective      collective cost cube fold group log2 part piece pieces step tree
 topology        topology edge family lapack layout sketch spectrum survey threads weights
 strategy        agent strategy backups centre pairs
 strategy/ps     ps
-world           world waits
-world/local     local actor agenda fiber fibers message rows script snapshot tape wires
+world           world waits number numbers
+world/local     local actor agenda ask fiber fibers message rows script snapshot tape wires
 world/mpi       mpi ask bell courier exam fetch gone lesson lessons look mail message native near offer pause
                 sendings silence spot wait
 record          run comparison events file folder json path report seal summary tensors waiting
                 html svg axis cell figure scale spread thin tick unit
 cli             cli progress streams watchman witness
-api             veche experiment measure registry resumption session
+api             veche experiment measure registry resumption session stop
 api/bench       bench
 api/compare     compare comparison method over plan
 SUBJECTS

@@ -38,6 +38,12 @@ struct message {
     struct snapshot *rows[N_ROWS];
 };
 
+struct journal { /* what a member was told when it asked for numbers, in order */
+    double *at;      /* owned */
+    size_t n, room;
+    size_t read; /* while the run is lived through again: so many were told again */
+};
+
 struct actor {
     struct link link; /* first: a struct link * of this world is a struct actor * */
     struct local *world;
@@ -64,7 +70,14 @@ struct actor {
     bool has_gradient;
     uint64_t adopted_round; /* of whom it took its rows last, then */
     double lesson_began_s, lesson_takes_s;
+    bool is_learning;   /* it has begun a lesson and not awaited its end */
+    bool gradient_is_new; /* it was learnt or mixed in this round, and not yet used: see struct asker */
+    bool asks;
+    struct question question;
+    double number; /* the answer */
+    struct journal journal;
     struct actor *next_ready;
+    struct actor *next_asker;
 };
 
 struct cut {
@@ -100,6 +113,7 @@ struct local {
     bool replaying, in_step;
     size_t n_up; /* actors that are READY or PARKED */
     struct actor *ready, **ready_end;
+    struct actor *askers, **askers_end; /* who wait for numbers, in the order in which they asked */
     struct noted *notes, **notes_end;
     struct agenda agenda;
     struct deadline *deadlines; /* owned: a ring, since everyone's patience is the same */
@@ -185,6 +199,20 @@ extern const struct link_ops local_link;
 fault local_average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
 void local_average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
 fault local_adopt_now(struct local *w, struct actor *a, struct actor *peer);
+
+/* The time it takes an actor's machine to read and write so many floats. What they become is there at its
+ * end: a machine that goes down before that has done nothing. */
+fault actor_move_floats(struct actor *a, double n_floats);
+
+/* numbers.c */
+fault local_number(struct link *l, const struct question *q, double *out);
+/* Once nothing more happens at this moment: computes what was asked for, or reads it in the journals, and wakes who asked. */
+fault ask_answer_all(struct local *w);
+void ask_no_more(struct actor *a); /* its machine goes down */
+/* After a replay: every number was asked for again. */
+fault ask_journals_are_read(const struct local *w);
+const double *local_numbers(const struct local *w, size_t member, size_t *n);
+fault local_set_numbers(struct local *w, size_t member, const double *numbers, size_t n);
 
 /* rows.c */
 fault rows_open(struct local *w);

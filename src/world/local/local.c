@@ -89,6 +89,7 @@ fault actor_begin_life(struct actor *a)
 {
     fiber_begin(a->fiber, live, a);
     a->verdict = OK;
+    a->is_learning = a->gradient_is_new = false;
     a->world->n_up++;
     make_ready(a);
     return OK;
@@ -160,6 +161,17 @@ static double next_moment_s(struct local *w)
     if (!agenda_is_empty(&w->agenda) && agenda_first(&w->agenda)->at_s <= at_s)
         at_s = agenda_first(&w->agenda)->at_s;
     return at_s;
+}
+
+/* Those who ask for numbers wait until nothing more happens at this moment, so that what they ask for is computed together. */
+static fault run_and_answer(struct local *w)
+{
+    TRY(run_ready(w));
+    while (w->askers && next_moment_s(w) > w->now_s) {
+        TRY(ask_answer_all(w));
+        TRY(run_ready(w));
+    }
+    return OK;
 }
 
 static fault reach_deadline(struct local *w)
@@ -241,7 +253,7 @@ static bool is_over(const struct local *w)
 static fault step(struct local *w)
 {
     if (!w->in_step) {
-        TRY(run_ready(w));
+        TRY(run_and_answer(w));
         if (is_over(w))
             return OK;
         w->steps++;
@@ -275,7 +287,7 @@ fault local_replay(struct local *w, uint64_t steps)
         f = step(w);
     tape_set_silent(w->tape, false);
     w->replaying = false;
-    return f;
+    return f || local_steps(w) != steps ? f : ask_journals_are_read(w);
 }
 
 /* ---- what is computed ---- */
@@ -346,6 +358,7 @@ fault local_open(const struct stage *stage, struct agent *agents, struct engine 
     w->watcher = watcher;
     w->n = stage->n_members;
     w->ready_end = &w->ready;
+    w->askers_end = &w->askers;
     w->notes_end = &w->notes;
     fault f = open_parts(w, agents, speeds);
     if (f) {
@@ -381,6 +394,7 @@ void local_close(struct local *w)
         struct actor *a = &w->actors[i];
         if (a->agent && a->fiber)
             drop_parcels(a);
+        free(a->journal.at);
         fault_drop(a->verdict);
     }
     tell_notes(w, false);

@@ -36,6 +36,7 @@ static void go_down(struct local *w, size_t i)
     a->alive = false;
     a->falls++;
     actor_drop_mail(a);
+    ask_no_more(a);
     if (a->life == LIFE_READY) { /* it was woken by what happened just before at this moment */
         fault_drop(a->verdict);
         a->verdict = FAIL(FAULT_CRASH, "the machine of agent %zu is down", i);

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-enum entry_kind { ENTRY_LEARN, ENTRY_UPDATE, ENTRY_BLEND, N_ENTRY_KINDS };
+enum entry_kind { ENTRY_LEARN, ENTRY_UPDATE, ENTRY_BLEND, ENTRY_DOT, N_ENTRY_KINDS };
 
 /* Lessons have every so-manieth level to themselves. A lesson that could run a little earlier waits for the
  * steps and blends that let others run beside it: lessons are by far the most work, and best done together.
@@ -16,12 +16,14 @@ enum { LESSON_LEVELS = 1 << 16 };
 struct entry {
     enum entry_kind kind;
     uint32_t level;
-    size_t agent; /* LEARN, UPDATE */
+    size_t agent; /* LEARN, UPDATE, DOT */
     uint64_t number;
     double lr;
-    size_t first, end; /* UPDATE, BLEND */
-    enum row row;      /* BLEND */
+    size_t first, end; /* UPDATE, BLEND, DOT */
+    enum row row;      /* BLEND, DOT */
     size_t into, also, first_term, n_terms;
+    enum row other; /* DOT, as the next */
+    double *out;    /* borrowed */
 };
 
 struct mark { /* the last level that ... a row */
@@ -48,6 +50,8 @@ struct tape {
     struct pick *picks;     /* [n_replicas][batch] */
     struct blend *blends;
     size_t blend_room;
+    double nowhere;  /* what a number that was forgotten becomes */
+    float *dot_room; /* where rows lie on a device: from the first number on */
     double spent_s[N_ENTRY_KINDS];
 };
 
@@ -87,6 +91,7 @@ void tape_free(struct tape *t)
     free(t->updates);
     free(t->picks);
     free(t->blends);
+    free(t->dot_room);
     free(t);
 }
 
@@ -219,6 +224,33 @@ fault tape_blend(struct tape *t, struct blend b)
                                    .n_terms = b.n});
 }
 
+fault tape_dot(struct tape *t, struct dot d, double *out)
+{
+    if (t->silent)
+        return OK;
+    size_t room = engine_dot_room(t->engine);
+    if (room && !t->dot_room && !(t->dot_room = malloc(room * sizeof *t->dot_room)))
+        return OUT_OF_MEMORY;
+    uint32_t level = larger(level_to_read(t, d.row, d.replica), level_to_read(t, d.other, d.replica));
+    has_read(t, d.row, d.replica, level);
+    has_read(t, d.other, d.replica, level);
+    return enter(t, (struct entry){.kind = ENTRY_DOT,
+                                   .level = level,
+                                   .agent = d.replica,
+                                   .row = d.row,
+                                   .other = d.other,
+                                   .first = d.first,
+                                   .end = d.end,
+                                   .out = out});
+}
+
+void tape_forget(struct tape *t, const double *out)
+{
+    for (size_t i = 0; i < t->n_entries; i++)
+        if (t->entries[i].out == out)
+            t->entries[i].out = &t->nowhere;
+}
+
 bool tape_is_long(const struct tape *t)
 {
     return t->n_lessons >= t->lessons_wanted || t->n_entries >= 64 * t->engine->setup.n_replicas + 256;
@@ -271,6 +303,16 @@ static fault run_blends(struct tape *t, const uint64_t *which, size_t n)
     return t->engine->ops->mix(t->engine, t->blends, n);
 }
 
+static fault run_dots(struct tape *t, const uint64_t *which, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *e = entry_at(t, which[i]);
+        struct dot d = {.replica = e->agent, .row = e->row, .other = e->other, .first = e->first, .end = e->end};
+        TRY(engine_dot(t->engine, &d, t->dot_room, e->out));
+    }
+    return OK;
+}
+
 /* The group (level, kind) of an entry, and the entry's number, as one number to sort by. */
 static uint64_t place_in_order(const struct entry *e, size_t number)
 {
@@ -286,7 +328,7 @@ static int rising(const void *a, const void *b)
 static fault run_groups(struct tape *t)
 {
     static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint64_t *, size_t) = {
-        [ENTRY_LEARN] = run_lessons, [ENTRY_UPDATE] = run_updates, [ENTRY_BLEND] = run_blends};
+        [ENTRY_LEARN] = run_lessons, [ENTRY_UPDATE] = run_updates, [ENTRY_BLEND] = run_blends, [ENTRY_DOT] = run_dots};
     for (size_t begin = 0, end; begin < t->n_entries; begin = end) {
         enum entry_kind kind = entry_at(t, t->order[begin])->kind;
         for (end = begin; end < t->n_entries && t->order[end] >> 32 == t->order[begin] >> 32;)
@@ -320,5 +362,6 @@ fault tape_flush(struct tape *t)
 
 struct tape_times tape_times(const struct tape *t)
 {
-    return (struct tape_times){t->spent_s[ENTRY_LEARN], t->spent_s[ENTRY_UPDATE], t->spent_s[ENTRY_BLEND]};
+    return (struct tape_times){t->spent_s[ENTRY_LEARN], t->spent_s[ENTRY_UPDATE],
+                               t->spent_s[ENTRY_BLEND] + t->spent_s[ENTRY_DOT]};
 }

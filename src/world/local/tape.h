@@ -1,6 +1,6 @@
 /* tape.h - what is to be computed, written down as it is asked for and computed together later.
  *
- * A lesson, a step, a blend reads some rows and writes others. An entry gets the level after all entries it
+ * A lesson, a step, a blend reads some rows and writes others; a number only reads. An entry gets the level after all entries it
  * depends on: those that wrote what it reads, and those that read or wrote what it writes. Entries of one
  * level and kind go to the engine in one call. So the lessons of many agents run side by side, in whatever
  * order virtual time interleaved them, and each sees its rows exactly as they were when it was asked for.
@@ -33,13 +33,17 @@ fault tape_update(struct tape *t, struct update u);
 /* The blend's arrays are copied. */
 fault tape_blend(struct tape *t, struct blend b);
 
+/* A number, which *out becomes when the tape is computed; until then it is the caller's to keep. */
+fault tape_dot(struct tape *t, struct dot d, double *out);
+void tape_forget(struct tape *t, const double *out); /* it is waited for no more */
+
 /* Enough lessons wait that computing them is worth while. */
 bool tape_is_long(const struct tape *t);
 /* Computes all that was written down. */
 fault tape_flush(struct tape *t);
 
 struct tape_times { /* real seconds in the engine */
-    double learn_s, update_s, mix_s;
+    double learn_s, update_s, mix_s; /* numbers among the mixes */
 };
 struct tape_times tape_times(const struct tape *t);
 

@@ -24,9 +24,7 @@ static fault local_sleep(struct link *l, double seconds)
     return sleep_until(a, a->world->now_s + seconds);
 }
 
-/* The time it takes an actor's machine to read and write so many floats. What they become is there at its
- * end: a machine that goes down before that has done nothing. */
-static fault move_floats(struct actor *a, double n_floats)
+fault actor_move_floats(struct actor *a, double n_floats)
 {
     const struct machine_settings *m = &a->world->stage->experiment->machines;
     double takes_s = machine_memory_s(m, a->speed, n_floats * sizeof(float));
@@ -42,7 +40,8 @@ static fault local_learn(struct link *l, uint64_t lesson)
     TRY(rows_about_to_write(a, ROW_GRADS, 0, TO_END));
     TRY(tape_learn(a->world->tape, l->self, lesson));
     a->writes_at_lesson = a->writes;
-    a->has_gradient = true;
+    a->has_gradient = a->is_learning = true;
+    a->gradient_is_new = false;
     double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
     a->lesson_began_s = a->world->now_s;
     a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->speed) * slowdown;
@@ -57,6 +56,8 @@ static fault local_await(struct link *l, size_t first)
     MUST_BE_UP(a);
     if (at_s >= a->world->now_s)
         TRY(sleep_until(a, at_s));
+    a->is_learning = a->is_learning && first;
+    a->gradient_is_new = a->gradient_is_new || !first;
     if (first == 0)
         a->world->totals.samples += a->agent->feed.batch;
     return OK;
@@ -67,13 +68,13 @@ static fault local_update(struct link *l, size_t first, size_t end, double lr, u
     struct actor *a = actor_of(l);
     size_t size = row_size(&a->world->engine->setup, ROW_PARAMS), last = end < size ? end : size;
     MUST_BE_UP(a);
-    TRY(move_floats(a, (double)(first < last ? last - first : 0) *
+    TRY(actor_move_floats(a, (double)(first < last ? last - first : 0) *
                            (double)optim_rows_moved(&a->world->stage->experiment->optim)));
     TRY(rows_about_to_write(a, ROW_PARAMS, first, end));
     TRY(rows_about_to_write(a, ROW_SLOT0, first, end));
     TRY(rows_about_to_write(a, ROW_SLOT1, first, end));
     a->writes++;
-    a->has_gradient = false;
+    a->has_gradient = a->gradient_is_new = false;
     return tape_update(a->world->tape, (struct update){l->self, lr, t, first, end});
 }
 
@@ -136,7 +137,7 @@ static fault mix_now(struct link *l, enum row into, size_t first, size_t end, co
     if (into == ROW_PARAMS)
         a->writes++;
     if (into == ROW_GRADS)
-        a->has_gradient = true; /* whatever it is, it is not yet used */
+        a->has_gradient = a->gradient_is_new = true; /* whatever it is, it is not yet used */
     if (n > MOST_TERMS) {
         free(from);
         free(rows);
@@ -160,7 +161,7 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
 {
     struct actor *a = actor_of(l);
     size_t size = row_size(&a->world->engine->setup, into), last = end < size ? end : size;
-    TRY(move_floats(a, first < last ? (double)rows_moved(terms, n) * (double)(last - first) : 0));
+    TRY(actor_move_floats(a, first < last ? (double)rows_moved(terms, n) * (double)(last - first) : 0));
     return mix_now(l, into, first, end, terms, n);
 }
 
@@ -185,7 +186,7 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
     size_t n_bytes = local_span_bytes(w, whole(rows));
-    TRY(move_floats(a, (3 + 2) * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
+    TRY(actor_move_floats(a, (3 + 2) * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
     double there = wires_transfer(w, a, b, n_bytes), back = wires_transfer(w, b, a, n_bytes);
@@ -237,7 +238,7 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
     size_t n_bytes = local_span_bytes(w, whole(everything));
-    TRY(move_floats(a, 2 * (double)n_bytes / sizeof(float)));
+    TRY(actor_move_floats(a, 2 * (double)n_bytes / sizeof(float)));
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
     double at_s = wires_transfer(w, &w->actors[peer], a, n_bytes);
@@ -315,6 +316,7 @@ static void count_rounds(struct local *w, uint64_t n)
 static fault local_end_round(struct link *l)
 {
     count_rounds(actor_of(l)->world, 1);
+    actor_of(l)->gradient_is_new = false;
     return OK;
 }
 
@@ -350,6 +352,7 @@ const struct link_ops local_link = {
     .recv_rows = local_recv_rows,
     .drop = local_drop,
     .mix = local_mix,
+    .number = local_number,
     .send = local_send,
     .recv = local_recv,
     .average = local_average,

@@ -115,6 +115,16 @@ static void rows_needed(const struct world *w, enum row row, bool *needed)
     local_rows_needed(local_in(w), row, needed);
 }
 
+static const double *numbers(const struct world *w, size_t member, size_t *n)
+{
+    return local_numbers(local_in(w), member, n);
+}
+
+static fault set_numbers(struct world *w, size_t member, const double *at, size_t n)
+{
+    return local_set_numbers(local_of(w), member, at, n);
+}
+
 const struct world_ops local_world = {
     .close = close_world,
     .play = play,
@@ -134,4 +144,6 @@ const struct world_ops local_world = {
     .blend = blend,
     .n_rows = n_rows,
     .rows_needed = rows_needed,
+    .numbers = numbers,
+    .set_numbers = set_numbers,
 };

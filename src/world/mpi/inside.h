@@ -230,6 +230,8 @@ struct mpi {
     bool is_still;   /* time stands still */
     bool is_held;    /* I stop at the end of my round */
     bool is_paused;  /* I wait to be let go */
+    bool is_learning;     /* my agent has begun a lesson and not awaited its end */
+    bool gradient_is_new; /* it was learnt or mixed in this round, and not yet used: see struct asker */
     bool may_warm_up, is_cold; /* before it begins: I was told to; I have not yet */
     bool has_begun, is_over, is_closed, has_said_stop;
     bool is_leaving; /* I say nothing more */

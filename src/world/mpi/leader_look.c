@@ -395,6 +395,11 @@ static fault play(struct world *world)
     return mpi_play(mpi_world_of(world));
 }
 
+static void end_well(struct world *world)
+{
+    mpi_world_of(world)->ended_well = true;
+}
+
 static void close_world(struct world *world)
 {
     mpi_close(mpi_world_of(world));
@@ -403,6 +408,7 @@ static void close_world(struct world *world)
 const struct world_ops mpi_world = {
     .close = close_world,
     .play = play,
+    .end_well = end_well,
     .restore = restore,
     .leads = leads,
     .lost = lost,

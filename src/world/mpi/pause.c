@@ -20,8 +20,8 @@
 struct account mpi_account_of(const struct mpi *w)
 {
     const struct agent *a = w->agent;
-    return (struct account){a->k,  a->lessons,   a->steps, a->dropped,
-                            a->lr, a->staleness, a->tally, w->link.counts};
+    return (struct account){a->k,    a->lessons,   a->steps, a->dropped,    a->lr,
+                            a->loss, a->staleness, a->tally, w->link.counts};
 }
 
 static void put_account(struct agent *agent, const struct account *a)
@@ -31,6 +31,7 @@ static void put_account(struct agent *agent, const struct account *a)
     agent->steps = a->steps;
     agent->dropped = a->dropped;
     agent->lr = a->lr;
+    agent->loss = a->loss;
     agent->staleness = a->staleness;
     agent->tally = a->tally;
 }
@@ -369,6 +370,7 @@ fault mpi_end_round(struct link *l)
 {
     struct mpi *w = mpi_of(l);
     uint64_t k = w->agent->k;
+    w->gradient_is_new = false;
     if (is_leader(w)) /* the others of a group in step are taken to be as far until they are asked */
         w->totals.ended = w->stage->asynchronous ? w->totals.ended + 1 : k * w->stage->n_agents;
     courier_progress(w);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "engine/host.h"
 #include "world/mpi/inside.h"
+#include "world/numbers.h"
 
 static double mpi_now(const struct link *l)
 {
@@ -62,6 +63,8 @@ static fault mpi_learn(struct link *l, uint64_t lesson)
     if (w->keeps_copy)
         begin_on_copy(w);
     w->writes_at_lesson = w->writes;
+    w->is_learning = true;
+    w->gradient_is_new = false;
     lesson_begin(w, lesson);
     return OK;
 }
@@ -77,6 +80,8 @@ static fault take_answer(struct mpi *w)
     struct lessons *l = &w->lessons;
     fault f = l->verdict;
     l->verdict = OK;
+    w->is_learning = false;
+    w->gradient_is_new = true;
     TRY(f);
     if (w->keeps_copy) {
         TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
@@ -113,6 +118,7 @@ static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uin
     TRY(sendings_await(w, ROW_SLOT0, first, end));
     TRY(sendings_await(w, ROW_SLOT1, first, end));
     w->writes++;
+    w->gradient_is_new = false;
     return w->engine->ops->update(w->engine, &u, 1);
 }
 
@@ -159,11 +165,27 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
     if (!f && n && first < end)
         f = mix_rows(w, into, first, end, terms, n, from, weights);
     w->writes += into == ROW_PARAMS;
+    w->gradient_is_new = w->gradient_is_new || into == ROW_GRADS;
     if (n > MOST_TERMS) {
         free(from);
         free(weights);
     }
     return f;
+}
+
+/* Numbers are there at once: a program begins again at the end of a round, so nobody has to be told them again. */
+static fault mpi_number(struct link *l, const struct question *asked, double *out)
+{
+    struct mpi *w = mpi_of(l);
+    struct question q;
+    struct asker asker = {w->agent->lessons, w->is_learning, w->gradient_is_new};
+    TRY(number_check(l, &w->engine->setup, asker, asked, &q));
+    double number = q.about == NUMBER_LOSS
+                        ? w->agent->loss
+                        : host_dot(row_of(w, q.row) + q.first, row_of(w, q.other) + q.first, q.end - q.first);
+    TRY(number_judge(l, &q, number));
+    *out = number;
+    return OK;
 }
 
 /* ---- questions ---- */
@@ -243,6 +265,7 @@ const struct link_ops mpi_link = {
     .recv_rows = mpi_recv_rows,
     .drop = mpi_drop,
     .mix = mpi_mix,
+    .number = mpi_number,
     .send = mpi_send,
     .recv = mpi_recv,
     .average = mpi_average,

@@ -1,0 +1,150 @@
+/* Numbers that decide, on ranks: those of the local world, and again after a stop. */
+#include <jansson.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "mpi/crew.h"
+#include "support/asking.h"
+#include "veche.h"
+
+/* ---- what a number is ---- */
+
+static fault asks(struct agent *a)
+{
+    double x, n = (double)a->stage->n_params;
+    crew_fill(a, ROW_PARAMS, 3);
+    TRY(agent_norm(a, ROW_PARAMS, &x));
+    CHECK(x == sqrt(9 * n));
+    CHECK_FAULT(agent_loss(a, &x), FAULT_USAGE, "asks for the loss of a lesson before its first");
+    CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "before it has learnt in this round");
+    TRY(agent_begin(a));
+    CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "the lesson under way decides");
+    TRY(agent_norm(a, ROW_PARAMS, &x));
+    TRY(agent_await(a, 0));
+    TRY(agent_loss(a, &x));
+    CHECK(x == a->loss);
+    crew_fill(a, ROW_GRADS, -2);
+    TRY(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_GRADS, 5, 9}, &x));
+    CHECK(x == -24);
+    TRY(agent_update(a));
+    CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "or after a step with it");
+    crew_fill(a, ROW_PARAMS, INFINITY);
+    CHECK_FAULT(agent_norm(a, ROW_PARAMS, &x), FAULT_NUMBER, "that agent");
+    return OK;
+}
+
+static void a_rank_is_told_the_numbers_of_its_own_rows(void **state)
+{
+    (void)state;
+    crew_run(asks, "");
+}
+
+/* ---- the same bits ---- */
+
+static char folder[32];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/veche-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    return crew_leads() && !mkdtemp(folder);
+}
+
+static int remove_folder(void **state)
+{
+    char *command = text_of("rm -rf %s", folder);
+    int failed = crew_leads() && system(command) != 0;
+    (void)state;
+    free(command);
+    return failed;
+}
+
+static char *experiment_in(const char *world)
+{
+    return text_of("name: asks\n"
+                   "data: {set: {kind: blobs, classes: 3, features: 8, samples: 84, test_samples: 30}, batch: 2}\n"
+                   "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+                   "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
+                   "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
+                   "world: %s\nagents: %zu\nstrategy: asking\n",
+                   world, crew_seat()->n_ranks);
+}
+
+struct stops {
+    veche_run *run;
+    uint64_t at; /* the round; 0: never */
+};
+
+static void stop_there(void *ctx, const veche_event *event)
+{
+    struct stops *s = ctx;
+    if (event->kind == VECHE_PROGRESS && s->at && event->round >= s->at)
+        veche_stop(s->run);
+}
+
+static fault sha_of(veche_run *r, char sha[65])
+{
+    char *summary;
+    if (!veche_run_leads(r))
+        return OK;
+    TRY(veche_summary(r, &summary));
+    json_t *object = json_loads(summary, 0, NULL);
+    snprintf(sha, 65, "%s", json_string_value(json_object_get(object, "params_sha256")));
+    json_decref(object);
+    free(summary);
+    return OK;
+}
+
+/* Stopped at or after this round (0: not), and gone on with. */
+static fault train(const char *world, uint64_t stop_at, char sha[65])
+{
+    veche_experiment *e;
+    struct stops s = {.at = stop_at};
+    char path[128], *text = experiment_in(world);
+    fault f = veche_parse(text, "test", &e);
+    free(text);
+    TRY(f);
+    f = veche_start(e, &(veche_options){.folder = folder, .watch = stop_there, .ctx = &s}, &s.run);
+    veche_experiment_free(e);
+    TRY(f);
+    f = veche_go(s.run);
+    snprintf(path, sizeof path, "%s", veche_run_folder(s.run));
+    if (!f && !stop_at)
+        f = sha_of(s.run, sha);
+    veche_close(s.run);
+    if (!stop_at || !f || !(veche_fault_is_stop(f) || veche_fault_is_told(f)))
+        return f || !stop_at ? f : FAIL(FAULT_USAGE, "it was not stopped");
+    fault_drop(f);
+    TRY(veche_resume(path, &(veche_options){0}, &s.run));
+    f = veche_go(s.run);
+    if (!f)
+        f = sha_of(s.run, sha);
+    veche_close(s.run);
+    return f;
+}
+
+static void a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped(void **state)
+{
+    (void)state;
+    char here[65] = "", there[65] = "", again[3][65] = {""};
+    struct rng r = rng_stream(1, 0, RNG_TEST, 11);
+    fault f = train("local", 0, here);
+    if (!f)
+        f = train("mpi", 0, there);
+    for (int i = 0; !f && i < 3; i++)
+        f = train("mpi", 1 + rng_below(&r, 12), again[i]);
+    must(f);
+    assert_string_equal(crew_leads() ? here : "", there);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(there, again[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_is_told_the_numbers_of_its_own_rows),
+        cmocka_unit_test(a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped),
+    };
+    return crew_join() ? crew_run_tests(tests, make_folder, remove_folder) : 1;
+}
