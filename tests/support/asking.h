@@ -87,7 +87,8 @@ static const struct strategy_row asking_row = {.run = asking_run, .hears_everyon
                                  deaf_row = {.run = deaf_run, .hears_everyone = true};
 static const struct kind asking_kind = {.name = "asking", .help = "asks", .row = &asking_row},
                          deaf_kind = {.name = "deaf", .help = "does not", .row = &deaf_row};
-static const struct kind *const asking_kinds[] = {&asking_kind, &deaf_kind, &strategy_single, &strategy_consensus};
+static const struct kind *const asking_kinds[] = {&asking_kind, &deaf_kind, &strategy_single,
+                                                  &strategy_consensus};
 
 const struct kinds strategy_kinds = {.each = asking_kinds, .n = sizeof asking_kinds / sizeof *asking_kinds};
 
