@@ -171,9 +171,9 @@ static const char *print_agent(struct veche_run *r, size_t i)
     return arena_printf(
         &r->arena,
         "%.17g %.17g %llu %llu %llu %.17g %.17g %.17g %.17g %.17g %.17g %llu %.17g %llu %llu %.17g %.17g %d",
-        r->agents[i].loss, t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples, (unsigned long long)t->lessons,
-        s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr, s->epoch,
-        (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
+        r->agents[i].loss, t->loss, (unsigned long long)t->hits, (unsigned long long)t->samples,
+        (unsigned long long)t->lessons, s->train_loss, s->train_accuracy, s->loss, s->accuracy, s->lr,
+        s->epoch, (unsigned long long)s->rounds, s->waiting_s, (unsigned long long)s->bytes,
         (unsigned long long)s->messages, s->staleness_mean, s->staleness_max, s->alive);
 }
 
@@ -183,10 +183,10 @@ static bool read_agent(struct veche_run *r, size_t i, const char *text)
     struct score *s = &r->scores[i];
     unsigned long long w[6];
     int alive;
-    int n =
-        sscanf(text, "%lg %lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d",
-               &r->agents[i].loss, &t->loss, &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy, &s->loss, &s->accuracy, &s->lr,
-               &s->epoch, &w[3], &s->waiting_s, &w[4], &w[5], &s->staleness_mean, &s->staleness_max, &alive);
+    int n = sscanf(text, "%lg %lg %llu %llu %llu %lg %lg %lg %lg %lg %lg %llu %lg %llu %llu %lg %lg %d",
+                   &r->agents[i].loss, &t->loss, &w[0], &w[1], &w[2], &s->train_loss, &s->train_accuracy,
+                   &s->loss, &s->accuracy, &s->lr, &s->epoch, &w[3], &s->waiting_s, &w[4], &w[5],
+                   &s->staleness_mean, &s->staleness_max, &alive);
     t->hits = w[0], t->samples = w[1], t->lessons = w[2];
     s->rounds = w[3], s->bytes = w[4], s->messages = w[5];
     s->alive = alive != 0;
@@ -299,7 +299,8 @@ static fault bad_checkpoint(const struct veche_run *r, const char *what)
     return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good '%s'", r->folder.path, what);
 }
 
-static fault read_list(const struct veche_run *r, const struct tensors *t, const struct number *numbers, size_t n)
+static fault read_list(const struct veche_run *r, const struct tensors *t, const struct number *numbers,
+                       size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *text = tensors_metadata(t, numbers[i].key);
@@ -350,7 +351,8 @@ static const char *name_of_journal(struct veche_run *r, size_t member)
 }
 
 /* The members' journals, and after them the tensors of an inventory. */
-static fault with_journals(struct veche_run *r, const struct inventory *v, struct named_floats **out, size_t *n_out)
+static fault with_journals(struct veche_run *r, const struct inventory *v, struct named_floats **out,
+                           size_t *n_out)
 {
     const struct world_ops *ops = r->world->ops;
     size_t n = 0;
@@ -519,7 +521,9 @@ static fault live_again(struct veche_run *r, const struct tensors *t, uint64_t s
     fault f = take_journals(r, t);
     if (!f)
         f = r->world->ops->restore(r->world, step);
-    return f && fault_kind_of(f) == FAULT_CHECKPOINT ? fault_before(f, "%s: the newest checkpoint does not fit: ", r->folder.path) : f;
+    return f && fault_kind_of(f) == FAULT_CHECKPOINT
+               ? fault_before(f, "%s: the newest checkpoint does not fit: ", r->folder.path)
+               : f;
 }
 
 static fault take_all(struct veche_run *r, const struct tensors *t)
@@ -556,7 +560,8 @@ static void tell_of_going_back(struct veche_run *r, const struct resumption *fro
         session_tell(r, VECHE_NOTICE, text);
     }
     if (*r->standing.stopped_because) {
-        snprintf(text, sizeof text, "the run ended in round %s: %s; with train.stop=never it goes on", round, r->standing.stopped_because);
+        snprintf(text, sizeof text, "the run ended in round %s: %s; with train.stop=never it goes on", round,
+                 r->standing.stopped_because);
         session_tell(r, VECHE_NOTICE, text);
     }
 }

@@ -30,15 +30,18 @@ fault stop_check(const struct experiment *e, double rounds_per_epoch)
     if (!stop_is_written(s))
         return OK;
     if (e->train.evaluate_every.unit == EVERY_NEVER)
-        return fail_at(s->place, "train.stop: it is decided at evaluations, and with 'train.evaluate_every: never' there are none");
+        return fail_at(s->place, "train.stop: it is decided at evaluations, and with 'train.evaluate_every: "
+                                 "never' there are none");
     if (strcmp(e->engine.kind.kind->name, "null") == 0)
         return fail_at(s->place, "train.stop: engine 'null' computes nothing that could be good enough");
     double n = evaluations_of(e, rounds_per_epoch);
     if (n < 1)
-        return fail_at(s->place, "train.stop: with train.epochs and train.evaluate_every as they are nothing is evaluated before the end");
+        return fail_at(s->place, "train.stop: with train.epochs and train.evaluate_every as they are nothing "
+                                 "is evaluated before the end");
     if ((double)s->no_progress >= n)
         return fail_at(s->place,
-                       "train.stop.no_progress: the first evaluation and %lld without progress are more than the %.0f before the end",
+                       "train.stop.no_progress: the first evaluation and %lld without progress are more than "
+                       "the %.0f before the end",
                        (long long)s->no_progress, n);
     return OK;
 }
@@ -47,7 +50,8 @@ fault stop_check(const struct experiment *e, double rounds_per_epoch)
 
 bool stop_is_met(const struct stop_settings *s, const struct standing *p)
 {
-    return (s->accuracy > 0 && p->best_accuracy >= s->accuracy) || (s->loss > 0 && p->lowest_loss <= s->loss) ||
+    return (s->accuracy > 0 && p->best_accuracy >= s->accuracy) ||
+           (s->loss > 0 && p->lowest_loss <= s->loss) ||
            (s->no_progress && p->longest_in_vain >= (uint64_t)s->no_progress);
 }
 
@@ -63,13 +67,17 @@ static void count(struct standing *p, double accuracy, double loss)
 static void say_why(const struct stop_settings *s, struct standing *p, double accuracy, double loss)
 {
     if (s->accuracy > 0 && accuracy >= s->accuracy)
-        snprintf(p->stopped_because, sizeof p->stopped_because, "accuracy is %.6g, and train.stop.accuracy is %.6g", accuracy, s->accuracy);
+        snprintf(p->stopped_because, sizeof p->stopped_because,
+                 "accuracy is %.6g, and train.stop.accuracy is %.6g", accuracy, s->accuracy);
     else if (s->loss > 0 && loss <= s->loss)
-        snprintf(p->stopped_because, sizeof p->stopped_because, "loss is %.6g, and train.stop.loss is %.6g", loss, s->loss);
+        snprintf(p->stopped_because, sizeof p->stopped_because, "loss is %.6g, and train.stop.loss is %.6g",
+                 loss, s->loss);
     else
         snprintf(p->stopped_because, sizeof p->stopped_because,
-                 "%llu evaluation%s in a row brought no better accuracy than %.6g, and train.stop.no_progress is %lld",
-                 (unsigned long long)p->in_vain, p->in_vain == 1 ? "" : "s", p->best_accuracy, (long long)s->no_progress);
+                 "%llu evaluation%s in a row brought no better accuracy than %.6g, and "
+                 "train.stop.no_progress is %lld",
+                 (unsigned long long)p->in_vain, p->in_vain == 1 ? "" : "s", p->best_accuracy,
+                 (long long)s->no_progress);
 }
 
 fault session_judge(struct veche_run *r)
@@ -84,6 +92,6 @@ fault session_judge(struct veche_run *r)
     say_why(s, p, accuracy, loss);
     r->notes++;
     session_tell(r, VECHE_NOTICE, p->stopped_because);
-    return run_record_note(&r->folder, r->world->ops->steps(r->world), r->world->ops->now_s(r->world), session_seconds(r), -1, "stop",
-                           p->stopped_because);
+    return run_record_note(&r->folder, r->world->ops->steps(r->world), r->world->ops->now_s(r->world),
+                           session_seconds(r), -1, "stop", p->stopped_because);
 }

@@ -3,29 +3,35 @@
 
 #include <math.h>
 
-static const char *const row_names[N_ROWS] = {"parameters", "gradient", "statistics", "first slot", "second slot", "first kept row",
-                                              "second kept row"};
+static const char *const row_names[N_ROWS] = {"parameters",  "gradient",       "statistics",     "first slot",
+                                              "second slot", "first kept row", "second kept row"};
 
 static bool is_about(const struct question *q, enum row row)
 {
     return q->about == NUMBER_DOT && (q->row == row || q->other == row);
 }
 
-fault number_check(const struct link *l, const struct engine_setup *s, struct asker a, const struct question *q, struct question *out)
+fault number_check(const struct link *l, const struct engine_setup *s, struct asker a,
+                   const struct question *q, struct question *out)
 {
     struct question found = *q;
     bool moves = q->about == NUMBER_LOSS || is_about(q, ROW_GRADS) || is_about(q, ROW_STATS);
     if (a.is_learning && moves)
-        return FAIL(FAULT_USAGE, "agent %zu asks for a number that the lesson under way decides: await it first", l->self);
+        return FAIL(FAULT_USAGE,
+                    "agent %zu asks for a number that the lesson under way decides: await it first", l->self);
     if (is_about(q, ROW_GRADS) && !a.has_gradient)
-        return FAIL(FAULT_USAGE, "agent %zu asks about its gradient before it has learnt in this round, or after a step with it", l->self);
+        return FAIL(
+            FAULT_USAGE,
+            "agent %zu asks about its gradient before it has learnt in this round, or after a step with it",
+            l->self);
     if (q->about == NUMBER_LOSS && !a.lessons)
         return FAIL(FAULT_USAGE, "agent %zu asks for the loss of a lesson before its first", l->self);
     size_t size = row_size(s, q->row), other = row_size(s, q->other);
     found.end = q->end == TO_END ? size : q->end;
     if (q->about == NUMBER_DOT && (found.first > found.end || found.end > size || found.end > other))
-        return FAIL(FAULT_USAGE, "agent %zu asks for the floats [%zu, %zu) of its %s and its %s, which have %zu and %zu", l->self,
-                    found.first, found.end, row_names[q->row], row_names[q->other], size, other);
+        return FAIL(FAULT_USAGE,
+                    "agent %zu asks for the floats [%zu, %zu) of its %s and its %s, which have %zu and %zu",
+                    l->self, found.first, found.end, row_names[q->row], row_names[q->other], size, other);
     *out = found;
     return OK;
 }
@@ -36,8 +42,10 @@ fault number_judge(const struct link *l, const struct question *q, double number
     if (isfinite(number))
         return OK;
     if (q->about == NUMBER_LOSS)
-        return FAIL(FAULT_NUMBER, "the loss that agent %zu decides by is %s: training has diverged", l->self, value);
-    return FAIL(FAULT_NUMBER, "the product of its %s and its %s that agent %zu decides by is %s: training has diverged",
+        return FAIL(FAULT_NUMBER, "the loss that agent %zu decides by is %s: training has diverged", l->self,
+                    value);
+    return FAIL(FAULT_NUMBER,
+                "the product of its %s and its %s that agent %zu decides by is %s: training has diverged",
                 row_names[q->row], row_names[q->other], l->self, value);
 }
 

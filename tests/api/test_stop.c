@@ -15,8 +15,14 @@
 #include "support/must.h"
 
 static const char *const strategies[] = {
-    "{kind: consensus, mix_statistics: true}", "adpsgd",          "{kind: ps, mode: async}",  "{kind: ps, mode: ssp, staleness: 2}",
-    "{kind: average, tau: 3}",                 "{kind: easgd, mode: async, every: 3}", "{kind: admm, mode: async, steps: 3}", "allreduce",
+    "{kind: consensus, mix_statistics: true}",
+    "adpsgd",
+    "{kind: ps, mode: async}",
+    "{kind: ps, mode: ssp, staleness: 2}",
+    "{kind: average, tau: 3}",
+    "{kind: easgd, mode: async, every: 3}",
+    "{kind: admm, mode: async, steps: 3}",
+    "allreduce",
     "{kind: downpour, push_every: 3, pull_every: 2}",
 };
 enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
@@ -24,15 +30,16 @@ enum { N_STRATEGIES = sizeof strategies / sizeof *strategies };
 /* Four machines of different speeds, so that agents are apart; learning goes up and down. */
 static char *experiment_of(const char *strategy, const char *stop, const char *train)
 {
-    return text_of("name: stops\n"
-                   "data: {set: {kind: blobs, samples: 240, test_samples: 40}, batch: 4}\n"
-                   "model: [{linear: {out: 5}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
-                   "optim: {kind: sgd, lr: 0.02, momentum: 0.9}\nengine: {kind: ref, threads: 1}\n"
-                   "strategy: %s\nagents: 4\ntopology: \"cycle:4\"\n"
-                   "machines: {memory_gbps: 0.02, speed: {kind: lognormal, sigma: 0.5}}\n"
-                   "network: {latency_ms: 1, bandwidth_mbps: 10, patience_s: 1}\n"
-                   "train: {epochs: 12, seed: 3, evaluate_every: 3 rounds, %s%s%s}\n",
-                   strategy, train, *stop ? ", stop: " : "", stop);
+    return text_of(
+        "name: stops\n"
+        "data: {set: {kind: blobs, samples: 240, test_samples: 40}, batch: 4}\n"
+        "model: [{linear: {out: 5}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+        "optim: {kind: sgd, lr: 0.02, momentum: 0.9}\nengine: {kind: ref, threads: 1}\n"
+        "strategy: %s\nagents: 4\ntopology: \"cycle:4\"\n"
+        "machines: {memory_gbps: 0.02, speed: {kind: lognormal, sigma: 0.5}}\n"
+        "network: {latency_ms: 1, bandwidth_mbps: 10, patience_s: 1}\n"
+        "train: {epochs: 12, seed: 3, evaluate_every: 3 rounds, %s%s%s}\n",
+        strategy, train, *stop ? ", stop: " : "", stop);
 }
 
 /* ---- what was seen of a run ---- */
@@ -84,8 +91,9 @@ static char *end_of(veche_run *r)
 {
     struct summary s;
     must(session_summary(r, &s));
-    return text_of("%s %s %llu %a %llu: %s", s.status, s.params_sha256, (unsigned long long)s.rounds, s.virtual_s,
-                   (unsigned long long)s.notes, s.stopped_because ? s.stopped_because : "nothing");
+    return text_of("%s %s %llu %a %llu: %s", s.status, s.params_sha256, (unsigned long long)s.rounds,
+                   s.virtual_s, (unsigned long long)s.notes,
+                   s.stopped_because ? s.stopped_because : "nothing");
 }
 
 /* The lines of a run's events that have these words. */
@@ -196,7 +204,8 @@ static bool is_over(veche_run *r)
 }
 
 static const char *const stops[] = {"{accuracy: 80}", "{loss: 0.5}", "{no_progress: 3}"};
-static const char *const saves[] = {"checkpoint_every: never", "checkpoint_every: 7 rounds", "checkpoint_every: 3 rounds"};
+static const char *const saves[] = {"checkpoint_every: never", "checkpoint_every: 7 rounds",
+                                    "checkpoint_every: 3 rounds"};
 
 static void a_run_that_is_stopped_on_the_way_ends_at_the_same_evaluation(void **state)
 {
@@ -220,7 +229,8 @@ static void a_run_that_is_stopped_on_the_way_ends_at_the_same_evaluation(void **
         }
         char *end = end_of(s.run);
         assert_string_equal(calm, end);
-        assert_int_equal(events_with(veche_run_folder(s.run), "\"kind\":\"stop\""), strstr(end, ": nothing") ? 0 : 1);
+        assert_int_equal(events_with(veche_run_folder(s.run), "\"kind\":\"stop\""),
+                         strstr(end, ": nothing") ? 0 : 1);
         veche_close(s.run);
         free(calm);
         free(end);
@@ -234,7 +244,8 @@ static void a_run_that_is_killed_ends_at_the_same_evaluation(void **state)
     size_t killed = 0;
     for (unsigned k = 0; k < 24; k++) {
         struct rng r = rng_stream(k, 0, RNG_TEST, 13);
-        char *text = experiment_of(strategies[k % N_STRATEGIES], stops[k % 3], "checkpoint_every: 1 rounds"), *path;
+        char *text = experiment_of(strategies[k % N_STRATEGIES], stops[k % 3], "checkpoint_every: 1 rounds"),
+             *path;
         char *folder = text_of("%s/killed%u", (const char *)*state, k);
         struct seen s;
         play(*state, text, &s);
@@ -243,7 +254,8 @@ static void a_run_that_is_killed_ends_at_the_same_evaluation(void **state)
         pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            s = (struct seen){.die_after = 2 + rng_below(&r, 30), .some_us = 1 + (unsigned)rng_below(&r, 2000)};
+            s = (struct seen){.die_after = 2 + rng_below(&r, 30),
+                              .some_us = 1 + (unsigned)rng_below(&r, 2000)};
             start(folder, text, &s);
             veche_fault_free(veche_go(s.run));
             _exit(0);
@@ -312,8 +324,9 @@ static void a_run_that_ended_so_says_it_and_stays_as_it_is(void **state)
 
 static void it_goes_on_by_other_settings_to_the_bits_of_a_run_that_had_them_from_the_beginning(void **state)
 {
-    static const char *const others[][2] = {
-        {"train.stop=never", ""}, {"train.stop.accuracy=99", "{accuracy: 99}"}, {"train.stop={no_progress: 9}", "{no_progress: 9}"}};
+    static const char *const others[][2] = {{"train.stop=never", ""},
+                                            {"train.stop.accuracy=99", "{accuracy: 99}"},
+                                            {"train.stop={no_progress: 9}", "{no_progress: 9}"}};
     for (size_t i = 0; i < 3; i++) {
         veche_run *r;
         char *run = ended_run(*state, "{accuracy: 80}");
@@ -339,9 +352,11 @@ static void what_would_have_ended_it_before_is_refused(void **state)
     static const struct {
         const char *is, *words;
     } cases[] = {
-        {"train.stop.accuracy=40", "train.stop.accuracy cannot become '40': the run was begun with '80', and it would have stopped before"},
+        {"train.stop.accuracy=40", "train.stop.accuracy cannot become '40': the run was begun with '80', and "
+                                   "it would have stopped before"},
         {"train.stop={loss: 2}", "it would have stopped before"},
-        {"train.evaluate_every=1 epoch", "train.evaluate_every cannot become '1 epoch': the run was begun with '3 rounds', and train.stop is decided"},
+        {"train.evaluate_every=1 epoch", "train.evaluate_every cannot become '1 epoch': the run was begun "
+                                         "with '3 rounds', and train.stop is decided"},
         {"train.evaluate_every=never", "train.evaluate_every cannot become 'never'"},
     };
     veche_run *r;

@@ -62,13 +62,14 @@ static int remove_folder(void **state)
 
 static char *experiment_in(const char *world)
 {
-    return text_of("name: asks\n"
-                   "data: {set: {kind: blobs, classes: 3, features: 8, samples: 84, test_samples: 30}, batch: 2}\n"
-                   "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
-                   "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
-                   "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
-                   "world: %s\nagents: %zu\nstrategy: asking\n",
-                   world, crew_seat()->n_ranks);
+    return text_of(
+        "name: asks\n"
+        "data: {set: {kind: blobs, classes: 3, features: 8, samples: 84, test_samples: 30}, batch: 2}\n"
+        "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+        "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
+        "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
+        "world: %s\nagents: %zu\nstrategy: asking\n",
+        world, crew_seat()->n_ranks);
 }
 
 struct stops {

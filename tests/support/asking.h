@@ -89,7 +89,8 @@ static const struct kind asking_kind = {.name = "asking", .help = "asks", .row =
                          deaf_kind = {.name = "deaf", .help = "does not", .row = &deaf_row};
 extern const struct kind strategy_single, strategy_consensus;
 
-static const struct kind *const asking_kinds[] = {&asking_kind, &deaf_kind, &strategy_single, &strategy_consensus};
+static const struct kind *const asking_kinds[] = {&asking_kind, &deaf_kind, &strategy_single,
+                                                  &strategy_consensus};
 
 const struct kinds strategy_kinds = {.each = asking_kinds, .n = sizeof asking_kinds / sizeof *asking_kinds};
 

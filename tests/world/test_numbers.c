@@ -22,7 +22,8 @@
 /* As TINY, with a second row that may be asked about at any time. */
 #define WITH_SLOT                                                                                            \
     "data: {set: {kind: blobs, classes: 2, features: 16, samples: 60, test_samples: 10}, batch: 1}\n"        \
-    "model: logistic\noptim: {kind: sgd, lr: 0.1, momentum: 0.5}\nengine: {kind: ref, threads: 1}\nstrategy: single\n"
+    "model: logistic\noptim: {kind: sgd, lr: 0.1, momentum: 0.5}\nengine: {kind: ref, threads: "             \
+    "1}\nstrategy: single\n"
 
 static void put(struct cast *g, enum row row, size_t agent, const float *floats)
 {
@@ -36,7 +37,9 @@ static fault asks_about_spans(struct agent *a)
     TRY(agent_combine(a, ROW_GRADS, (struct term[]){{1, ROW_SLOT0, NULL}}, 1));
     const size_t ends[][2] = {{0, TO_END}, {0, 34}, {3, 20}, {7, 7}, {33, 34}};
     for (size_t i = 0; i < 5; i++)
-        TRY(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_GRADS, ends[i][0], ends[i][1]}, &answers[i]));
+        TRY(link_number(a->link,
+                        &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_GRADS, ends[i][0], ends[i][1]},
+                        &answers[i]));
     TRY(agent_norm(a, ROW_PARAMS, &answers[5]));
     return OK;
 }
@@ -118,10 +121,13 @@ static fault asks_in_vain(struct agent *a)
 {
     double x;
     must_fail(agent_loss(a, &x), "agent 0 asks for the loss of a lesson before its first");
-    must_fail(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_PARAMS, 0, 35}, &x),
-              "agent 0 asks for the floats [0, 35) of its parameters and its parameters, which have 34 and 34");
-    must_fail(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_PARAMS, 9, 8}, &x), "the floats [9, 8)");
-    must_fail(agent_dot(a, ROW_PARAMS, ROW_KEEP0, &x), "its parameters and its first kept row, which have 34 and 0");
+    must_fail(
+        link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_PARAMS, 0, 35}, &x),
+        "agent 0 asks for the floats [0, 35) of its parameters and its parameters, which have 34 and 34");
+    must_fail(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_PARAMS, 9, 8}, &x),
+              "the floats [9, 8)");
+    must_fail(agent_dot(a, ROW_PARAMS, ROW_KEEP0, &x),
+              "its parameters and its first kept row, which have 34 and 0");
     TRY(agent_begin(a));
     must_fail(agent_norm(a, ROW_GRADS, &x), "the lesson under way decides: await it first");
     TRY(agent_norm(a, ROW_PARAMS, &x));
@@ -130,7 +136,8 @@ static fault asks_in_vain(struct agent *a)
     assert_true(x == a->loss && x > 0);
     TRY(agent_norm(a, ROW_GRADS, &x));
     TRY(agent_update(a));
-    must_fail(agent_norm(a, ROW_GRADS, &x), "agent 0 asks about its gradient before it has learnt in this round, or after a step");
+    must_fail(agent_norm(a, ROW_GRADS, &x),
+              "agent 0 asks about its gradient before it has learnt in this round, or after a step");
     return OK;
 }
 
@@ -158,7 +165,8 @@ static void nothing_is_decided_by_what_is_not_finite(void **state)
     cast_open(&g, TINY("single"), 1);
     put(&g, ROW_PARAMS, 0, x);
     cast_run_instead(&g, asks_for_what_is_infinite);
-    must_fail(cast_go(&g), "the product of its parameters and its parameters that agent 0 decides by is infinite: training has diverged");
+    must_fail(cast_go(&g), "the product of its parameters and its parameters that agent 0 decides by is "
+                           "infinite: training has diverged");
     cast_close(&g);
 }
 
@@ -305,17 +313,18 @@ static void those_who_ask_at_one_moment_learn_side_by_side(void **state)
 /* Five machines of all speeds on thin wires, with crashes, returns and cuts. */
 static char *wild(const char *engine, const char *saves, unsigned seed)
 {
-    return text_of("name: wild\n"
-                   "data: {set: {kind: blobs, samples: 200, test_samples: 20}, batch: 4}\n"
-                   "model: [{linear: {out: 5}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
-                   "optim: {kind: sgd, lr: 0.1, momentum: 0.9}\n"
-                   "engine: %s\nstrategy: asking\nagents: 5\n"
-                   "machines: {memory_gbps: 0.002, speed: {kind: lognormal, sigma: 0.7}}\n"
-                   "network: {latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.03, notice_s: 0.005}\n"
-                   "events:\n  - {at_s: 0.01, crash: 2}\n  - {at_s: 0.05, return: 2}\n"
-                   "  - random: {crash_every_s: 0.2, down_s: 0.03}\n"
-                   "train: {epochs: 3, seed: %u, evaluate_every: 5 rounds, checkpoint_every: %s}\n",
-                   engine, seed, saves);
+    return text_of(
+        "name: wild\n"
+        "data: {set: {kind: blobs, samples: 200, test_samples: 20}, batch: 4}\n"
+        "model: [{linear: {out: 5}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
+        "optim: {kind: sgd, lr: 0.1, momentum: 0.9}\n"
+        "engine: %s\nstrategy: asking\nagents: 5\n"
+        "machines: {memory_gbps: 0.002, speed: {kind: lognormal, sigma: 0.7}}\n"
+        "network: {latency_ms: 1, bandwidth_mbps: 1, patience_s: 0.03, notice_s: 0.005}\n"
+        "events:\n  - {at_s: 0.01, crash: 2}\n  - {at_s: 0.05, return: 2}\n"
+        "  - random: {crash_every_s: 0.2, down_s: 0.03}\n"
+        "train: {epochs: 3, seed: %u, evaluate_every: 5 rounds, checkpoint_every: %s}\n",
+        engine, seed, saves);
 }
 
 struct watched {
@@ -394,7 +403,8 @@ static void a_run_that_asks_and_is_stopped_goes_on_to_the_same_bits(void **state
     size_t stops = 0;
     for (unsigned seed = 0; seed < 24; seed++) {
         struct rng r = rng_stream(seed, 0, RNG_TEST, 9);
-        char *calm_text = wild("{kind: ref, threads: 1}", "never", seed), *calm = undisturbed(*state, calm_text);
+        char *calm_text = wild("{kind: ref, threads: 1}", "never", seed),
+             *calm = undisturbed(*state, calm_text);
         char *text = wild("{kind: ref, threads: 1}", saves[seed % 3], seed);
         struct watched w = {.stop_after = 1 + rng_below(&r, 25)};
         start(*state, text, &w);
@@ -459,7 +469,8 @@ static void a_run_that_asks_and_is_killed_goes_on_to_the_same_bits(void **state)
     struct rng r = rng_stream(1, 0, RNG_TEST, 10);
     size_t killed = 0;
     for (int trial = 0; trial < 12; trial++) {
-        char *folder = text_of("%s/killed%d", (const char *)*state, trial), *path = text_of("%s/wild", folder);
+        char *folder = text_of("%s/killed%d", (const char *)*state, trial),
+             *path = text_of("%s/wild", folder);
         train_and_die(folder, text, 5 + rng_below(&r, 40), 1 + (unsigned)rng_below(&r, 3000));
         if (has_checkpoint(path) && !has(path, "summary.json")) {
             veche_run *run;
@@ -601,9 +612,12 @@ int main(void)
         cmocka_unit_test(who_crashes_before_the_answer_is_told_in_its_next_life_only),
         cmocka_unit_test(where_nobody_asks_nothing_is_computed_in_other_pieces),
         cmocka_unit_test(those_who_ask_at_one_moment_learn_side_by_side),
-        cmocka_unit_test_setup_teardown(a_run_that_asks_can_be_repeated_on_any_number_of_threads, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_run_that_asks_and_is_stopped_goes_on_to_the_same_bits, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_run_that_asks_and_is_killed_goes_on_to_the_same_bits, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_run_that_asks_can_be_repeated_on_any_number_of_threads, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_run_that_asks_and_is_stopped_goes_on_to_the_same_bits, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_run_that_asks_and_is_killed_goes_on_to_the_same_bits, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_journal_that_does_not_fit_is_refused, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,9 @@ static fault read_again(struct actor *a)
 {
     struct journal *j = &a->journal;
     if (j->read == j->n)
-        return FAIL(FAULT_CHECKPOINT, "it has %zu of the numbers that agent %zu asked for, and there were more", j->n, a->link.self);
+        return FAIL(FAULT_CHECKPOINT,
+                    "it has %zu of the numbers that agent %zu asked for, and there were more", j->n,
+                    a->link.self);
     a->number = j->at[j->read++];
     return OK;
 }
@@ -102,7 +104,8 @@ fault ask_journals_are_read(const struct local *w)
     for (size_t i = 0; i < w->n; i++) {
         const struct journal *j = &w->actors[i].journal;
         if (j->read < j->n)
-            return FAIL(FAULT_CHECKPOINT, "it has %zu numbers that agent %zu asked for, and there were %zu", j->n, i, j->read);
+            return FAIL(FAULT_CHECKPOINT, "it has %zu numbers that agent %zu asked for, and there were %zu",
+                        j->n, i, j->read);
     }
     return OK;
 }

@@ -307,7 +307,8 @@ static fault run_dots(struct tape *t, const uint64_t *which, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct entry *e = entry_at(t, which[i]);
-        struct dot d = {.replica = e->agent, .row = e->row, .other = e->other, .first = e->first, .end = e->end};
+        struct dot d = {
+            .replica = e->agent, .row = e->row, .other = e->other, .first = e->first, .end = e->end};
         TRY(engine_dot(t->engine, &d, t->dot_room, e->out));
     }
     return OK;
@@ -327,8 +328,11 @@ static int rising(const void *a, const void *b)
 
 static fault run_groups(struct tape *t)
 {
-    static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint64_t *, size_t) = {
-        [ENTRY_LEARN] = run_lessons, [ENTRY_UPDATE] = run_updates, [ENTRY_BLEND] = run_blends, [ENTRY_DOT] = run_dots};
+    static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint64_t *,
+                                             size_t) = {[ENTRY_LEARN] = run_lessons,
+                                                        [ENTRY_UPDATE] = run_updates,
+                                                        [ENTRY_BLEND] = run_blends,
+                                                        [ENTRY_DOT] = run_dots};
     for (size_t begin = 0, end; begin < t->n_entries; begin = end) {
         enum entry_kind kind = entry_at(t, t->order[begin])->kind;
         for (end = begin; end < t->n_entries && t->order[end] >> 32 == t->order[begin] >> 32;)
