@@ -36,7 +36,7 @@ test:
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
 	@$(BUILD)/veche data get fashion-mnist
-	@tests/summary.py ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
+	@tests/summary.py ctest --test-dir $(BUILD) --output-on-failure -j $$(($(JOBS) + 1)) -LE long
 
 test-gpu:
 	@scripts/setup.sh test

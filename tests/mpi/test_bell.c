@@ -12,7 +12,7 @@ static fault ring_before_sleeping(struct agent *a)
     struct mpi *w = mpi_of(a->link);
     uint32_t heard = bell_heard(w);
     bell_ring(w->bell);
-    CHECK(bell_heard(w) == heard + 1);
+    CHECK(bell_heard(w) != heard); /* others may have rung, too */
     bell_sleep(w, heard, TOO_LONG_S);
     return OK;
 }
