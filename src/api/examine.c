@@ -18,24 +18,22 @@ static bool has_centre(const struct veche_run *r)
  * centre's; and the mean of their statistics. */
 static fault blend_model(struct veche_run *r)
 {
-    size_t centre = r->n_agents;
-    size_t *from = calloc(r->n_agents, sizeof *from), n = 0;
-    float *weights = calloc(r->n_agents, sizeof *weights);
-    fault f = from && weights ? OK : OUT_OF_MEMORY;
+    const struct addend centre = {.weight = 1, .row = ROW_PARAMS, .from = r->n_agents};
+    struct addend *mean = calloc(r->n_agents, sizeof *mean);
+    size_t n = 0;
+    fault f = mean ? OK : OUT_OF_MEMORY;
     for (size_t i = 0; !f && i < r->n_agents; i++)
         if (r->world->ops->is_alive(r->world, i))
-            from[n++] = i;
-    for (size_t i = 0; i < n; i++)
-        weights[i] = 1.0f / (float)n;
+            mean[n++].from = i;
     static const enum row rows[] = {ROW_PARAMS, ROW_STATS};
-    for (size_t i = 0; !f && n && i < 2; i++)
-        if (row_size(&r->engine->setup, rows[i])) {
-            bool central = rows[i] == ROW_PARAMS && has_centre(r);
-            f = r->world->ops->blend(r->world, rows[i], central ? &centre : from,
-                                     central ? (float[]){1} : weights, central ? 1 : n);
-        }
-    free(from);
-    free(weights);
+    for (size_t k = 0; !f && n && k < 2; k++) {
+        bool central = rows[k] == ROW_PARAMS && has_centre(r);
+        for (size_t i = 0; i < n; i++)
+            mean[i] = (struct addend){.weight = 1.0f / (float)n, .row = rows[k], .from = mean[i].from};
+        if (row_size(&r->engine->setup, rows[k]))
+            f = r->world->ops->blend(r->world, rows[k], central ? &centre : mean, central ? 1 : n);
+    }
+    free(mean);
     return f;
 }
 

@@ -49,6 +49,7 @@ static fault measure(const struct experiment *e, const struct graph *g, const st
     const struct engine_ops *ops;
     struct engine_pace pace;
     struct engine_setup setup = {.graph = g,
+                                 .rows = rows_of(g, &e->optim),
                                  .batch = (size_t)e->data.batch,
                                  .precision = (enum precision)e->engine.precision,
                                  .threads = threads_of_one(e, m->side_by_side),

@@ -50,11 +50,7 @@ static fault mean_row(const struct veche_run *r, const struct tensors *t, size_t
     const struct param *params = stats ? g->stats : g->params;
     for (size_t i = 0; i < (stats ? g->n_stats : g->n_params); i++) {
         char name[480];
-        if (row < ROW_SLOT0)
-            snprintf(name, sizeof name, "%s", params[i].name);
-        else
-            snprintf(name, sizeof name, "optimizer.%s.%s", optim_row(&r->experiment->optim)->slot_names[row - ROW_SLOT0],
-                     params[i].name);
+        snprintf(name, sizeof name, "%s%s", session_row_head(r, row).text, params[i].name);
         TRY(mean_tensor(r, t, saved_by, name, params[i].size, floats + params[i].offset));
     }
     return OK;
@@ -62,25 +58,32 @@ static fault mean_row(const struct veche_run *r, const struct tensors *t, size_t
 
 static fault give_to_all(struct veche_run *r, const struct tensors *t, size_t saved_by)
 {
-    static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
     struct block memory = {0};
     TRY(block_open((r->graph->size + r->graph->stats_size) * sizeof(float), &memory));
     fault f = OK;
-    for (size_t i = 0; !f && i < sizeof rows / sizeof *rows; i++) {
-        if (!row_size(&r->engine->setup, rows[i]))
+    for (enum row row = 0; !f && row < ROW_KEPT; row++) {
+        if (!row_lasts(row) || !row_size(&r->engine->setup, row))
             continue;
-        f = mean_row(r, t, saved_by, rows[i], memory.bytes);
+        f = mean_row(r, t, saved_by, row, memory.bytes);
         for (size_t a = 0; !f && a < r->n_agents; a++)
-            f = r->world->ops->write(r->world, rows[i], a, memory.bytes);
+            f = r->world->ops->write(r->world, row, a, memory.bytes);
     }
     block_close(&memory);
     return f;
 }
 
+static bool keeps_rows(const struct veche_run *r)
+{
+    for (enum row row = ROW_KEPT; row < N_ROWS; row++)
+        if (row_size(&r->engine->setup, row))
+            return true;
+    return false;
+}
+
 fault session_take_model(struct veche_run *r, const struct tensors *t, size_t saved_by)
 {
     const char *epoch = tensors_metadata(t, "epoch"), *seconds = tensors_metadata(t, "real_s");
-    if (strategy_row(r->experiment)->n_keep || r->stage.n_members != r->n_agents || saved_by == 0)
+    if (keeps_rows(r) || r->stage.n_members != r->n_agents || saved_by == 0)
         return refuse(r, saved_by);
     if (!epoch || !seconds)
         return FAIL(FAULT_CHECKPOINT, "%s: the newest checkpoint has no good 'epoch'", r->folder.path);

@@ -31,23 +31,27 @@ struct inventory {
     float *next; /* in the image */
 };
 
-static const char *slot_name(const struct veche_run *r, enum row row)
+struct row_text session_row_head(const struct veche_run *r, enum row row)
 {
-    return optim_row(&r->experiment->optim)->slot_names[row - ROW_SLOT0];
+    struct row_text head = {""};
+    const char *name = row_name(&r->engine->setup, row);
+    if (row == ROW_GRADS)
+        snprintf(head.text, sizeof head.text, "%s.", name);
+    else if (row >= ROW_SLOT)
+        snprintf(head.text, sizeof head.text, "%s.%s.", row < ROW_KEPT ? "optimizer" : "strategy", name);
+    return head;
 }
 
 /* One tensor for each parameter of a row, under PyTorch's names. */
-static void list_by_name(struct veche_run *r, struct inventory *v, const char *head, enum row row,
-                         float *floats)
+static void list_by_name(struct veche_run *r, struct inventory *v, enum row row, size_t agent, float *floats)
 {
     const struct graph *g = r->graph;
-    bool stats = row == ROW_STATS;
+    bool stats = r->engine->setup.rows.of[row].like == LIKE_STATS;
     const struct param *params = stats ? g->stats : g->params;
     for (size_t i = 0; i < (stats ? g->n_stats : g->n_params); i++) {
         struct named_floats *t = &v->tensors[v->n_tensors++];
-        t->name = row < ROW_SLOT0
-                      ? arena_printf(&r->arena, "%s%s", head, params[i].name)
-                      : arena_printf(&r->arena, "%soptimizer.%s.%s", head, slot_name(r, row), params[i].name);
+        t->name =
+            arena_printf(&r->arena, "agent%zu.%s%s", agent, session_row_head(r, row).text, params[i].name);
         t->n_dims = params[i].n_dims;
         memcpy(t->dims, params[i].dims, sizeof t->dims);
         t->floats = floats + params[i].offset;
@@ -56,10 +60,8 @@ static void list_by_name(struct veche_run *r, struct inventory *v, const char *h
 
 static void list_flat(struct veche_run *r, struct inventory *v, enum row row, size_t replica, float *floats)
 {
-    static const char *const names[N_ROWS] = {"params", "gradient", "statistics", "slot0",
-                                              "slot1",  "keep0",    "keep1"};
     struct named_floats *t = &v->tensors[v->n_tensors++];
-    t->name = arena_printf(&r->arena, "row%zu.%s", replica, names[row]);
+    t->name = arena_printf(&r->arena, "row%zu.%s", replica, row_name(&r->engine->setup, row));
     t->n_dims = 1;
     t->dims[0] = row_size(&r->engine->setup, row);
     t->floats = floats;
@@ -67,23 +69,22 @@ static void list_flat(struct veche_run *r, struct inventory *v, enum row row, si
 
 static void list_row(struct veche_run *r, struct inventory *v, enum row row, size_t replica)
 {
-    char head[32];
     float *floats = v->next;
     v->pieces[v->n_pieces++] = (struct piece){row, replica, floats};
     v->next += row_size(&r->engine->setup, row);
-    snprintf(head, sizeof head, "agent%zu.", replica);
-    if (replica < r->n_agents && row != ROW_GRADS && row < ROW_KEEP0)
-        list_by_name(r, v, head, row, floats);
+    if (replica < r->n_agents && r->engine->setup.rows.of[row].like != LIKE_NOTHING)
+        list_by_name(r, v, row, replica, floats);
     else
         list_flat(r, v, row, replica, floats);
 }
 
-/* All rows that are needed. `needed` is [N_ROWS][rows]. */
+/* All rows that are needed. `needed` is [rows.n][n_rows]. */
 static fault list_needed(struct veche_run *r, struct inventory *v, const bool *needed, size_t n_rows)
 {
-    size_t floats = 0, per_row = r->graph->n_params + r->graph->n_stats + 1;
+    size_t floats = 0, per_row = r->graph->n_params + r->graph->n_stats + 1,
+           n_kinds = r->engine->setup.rows.n;
     arena_release(&r->arena);
-    for (size_t i = 0; i < N_ROWS * n_rows; i++)
+    for (size_t i = 0; i < n_kinds * n_rows; i++)
         if (needed[i] && row_size(&r->engine->setup, (enum row)(i / n_rows))) {
             v->piece_room++;
             floats += row_size(&r->engine->setup, (enum row)(i / n_rows));
@@ -95,7 +96,7 @@ static fault list_needed(struct veche_run *r, struct inventory *v, const bool *n
     block_close(&r->image);
     TRY(block_open(floats * sizeof(float), &r->image));
     v->next = r->image.bytes;
-    for (size_t i = 0; i < N_ROWS * n_rows; i++)
+    for (size_t i = 0; i < n_kinds * n_rows; i++)
         if (needed[i] && row_size(&r->engine->setup, (enum row)(i / n_rows)))
             list_row(r, v, (enum row)(i / n_rows), i % n_rows);
     for (size_t i = 0; i < v->n_tensors; i++)
@@ -108,11 +109,12 @@ static fault list_needed(struct veche_run *r, struct inventory *v, const bool *n
 static fault take_inventory(struct veche_run *r, struct inventory *v)
 {
     size_t n_rows = r->world->ops->n_rows(r->world);
-    bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
+    size_t n_kinds = r->engine->setup.rows.n;
+    bool *needed = calloc(n_kinds * n_rows, sizeof *needed);
     if (!needed)
         return OUT_OF_MEMORY;
-    for (int row = 0; row < N_ROWS; row++)
-        r->world->ops->rows_needed(r->world, (enum row)row, needed + (size_t)row * n_rows);
+    for (enum row row = 0; row < n_kinds; row++)
+        r->world->ops->rows_needed(r->world, row, needed + row * n_rows);
     fault f = list_needed(r, v, needed, n_rows);
     free(needed);
     return f;
@@ -442,7 +444,7 @@ fault session_save(struct veche_run *r)
 fault session_save_model(struct veche_run *r)
 {
     size_t n_rows = r->world->ops->n_rows(r->world);
-    bool *needed = calloc(N_ROWS * n_rows, sizeof *needed);
+    bool *needed = calloc(r->engine->setup.rows.n * n_rows, sizeof *needed);
     if (!needed)
         return OUT_OF_MEMORY;
     needed[ROW_PARAMS * n_rows] = needed[ROW_STATS * n_rows] = true;

@@ -124,7 +124,7 @@ static fault open_engine(struct veche_run *r)
         .train = &r->dataset->train,
         .test = &r->dataset->test,
         .n_replicas = alone ? members : mpi_replicas(e),
-        .n_keep = strategy_row(e)->n_keep,
+        .rows = strategy_rows(&(struct row_needs){e, r->graph, r->longest_share}),
         .n_spare = alone ? local_spare_rows(members, n_links) : MPI_SPARE_ROWS,
         .rows_on_host = !alone,
         .device = r->seat.here, /* ranks of one machine take its devices in turn */

@@ -73,8 +73,8 @@ struct veche_run {
     char status[16], engine_line[512];
 };
 
-#define NOT_YET UINT64_MAX
-#define CHECKPOINT_FORMAT "veche checkpoint 4"
+#define NOT_YET           UINT64_MAX
+#define CHECKPOINT_FORMAT "veche checkpoint 5"
 
 /* The rounds that make up so many epochs. */
 uint64_t session_rounds_of_epochs(double epochs, double rounds_per_epoch);
@@ -128,6 +128,11 @@ fault session_aside(struct veche_run *r, fault (*task)(void *ctx), void *ctx);
 fault session_save(struct veche_run *r);
 fault session_restore(struct veche_run *r, const struct resumption *from);
 fault session_save_model(struct veche_run *r);
+/* What stands before a parameter's name where a row of an agent is saved by names: "", "optimizer.exp_avg.". */
+struct row_text {
+    char text[96];
+};
+struct row_text session_row_head(const struct veche_run *r, enum row row);
 /* veche.c: the resolved experiment, under a few lines about the program and the machine. */
 fault session_write_experiment(struct veche_run *r);
 /* regroup.c: from a checkpoint of so many other agents. */

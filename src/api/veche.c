@@ -10,6 +10,7 @@
 #include "api/handle.h"
 #include "api/registry.h"
 #include "api/session.h"
+#include "base/page.h"
 #include "base/plain.h"
 #include "base/pool.h"
 
@@ -162,6 +163,18 @@ veche_fault *veche_print(const veche_experiment *e, char **yaml)
     return experiment_print(e->parsed, yaml);
 }
 
+/* The layers, and what they and the method take of memory. */
+static fault describe(const struct experiment *e, const struct graph *g, char **out)
+{
+    struct page page;
+    struct rows rows = strategy_rows(&(struct row_needs){.experiment = e, .graph = g});
+    TRY(page_open(&page));
+    graph_describe(g, page.out);
+    fputc('\n', page.out);
+    rows_describe(&rows, (size_t)e->members, page.out);
+    return page_close(&page, OK, out);
+}
+
 fault experiment_examine(const struct experiment *e, char **layers)
 {
     struct sample_shape s;
@@ -174,7 +187,7 @@ fault experiment_examine(const struct experiment *e, char **layers)
     if (!f)
         f = session_check_against(e, topology, graph);
     if (!f && layers)
-        f = graph_describe(graph, layers);
+        f = describe(e, graph, layers);
     topology_free(topology);
     graph_free(graph);
     return f;

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 63 };
@@ -72,4 +73,18 @@ struct shown text_shown(const char *text)
         if ((unsigned char)s.text[i] < ' ' || s.text[i] == 0x7F)
             s.text[i] = '?';
     return s;
+}
+
+struct counted text_count(size_t count)
+{
+    struct counted out;
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%zu", count), k = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0)
+            out.text[k++] = ',';
+        out.text[k++] = digits[i];
+    }
+    out.text[k] = 0;
+    return out;
 }

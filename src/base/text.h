@@ -18,4 +18,10 @@ struct shown {
 };
 struct shown text_shown(const char *text);
 
+/* 1475338 as "1,475,338". */
+struct counted {
+    char text[32];
+};
+struct counted text_count(size_t n);
+
 #endif

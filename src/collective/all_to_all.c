@@ -14,7 +14,7 @@
 static fault add_up(struct group *g, struct part p)
 {
     for (size_t i = 0; i < g->n; i++)
-        g->terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i]};
+        g->terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i], 0};
     return link_mix(g->link, p.row, p.first, p.end, g->terms, g->n);
 }
 

@@ -36,7 +36,7 @@ fault group_sum(struct group *g, const struct collective *c, enum row row, size_
 
 fault group_mean(struct group *g, const struct collective *c, enum row row, size_t first, size_t end)
 {
-    struct term share = {1 / (double)g->n, row, NULL};
+    struct term share = {1 / (double)g->n, row, NULL, 0};
     TRY(group_sum(g, c, row, first, end));
     return g->n > 1 ? link_mix(g->link, row, first, end, &share, 1) : OK;
 }

@@ -12,7 +12,7 @@ static fault step_mix(struct group *g, size_t from, uint64_t tag, struct part p,
 {
     struct parcel *parcel = &g->parcels[from];
     TRY(group_recv(g, from, tag, parcel));
-    struct term terms[] = {{1, p.row, NULL}, {1, p.row, parcel}};
+    struct term terms[] = {{1, p.row, NULL, 0}, {1, p.row, parcel, 0}};
     fault f = add ? link_mix(g->link, p.row, p.first, p.end, terms, 2)
                   : link_mix(g->link, p.row, p.first, p.end, terms + 1, 1);
     link_drop(g->link, parcel);

@@ -210,12 +210,8 @@ struct runner {
 /* Parameters times 1, and nothing of the spare row: they stay what they are. */
 static fault run_mix(struct bench *b, double *mix_s)
 {
-    struct blend blend = {.row = ROW_PARAMS,
-                          .also = NO_ROW,
-                          .end = TO_END,
-                          .from = (const size_t[]){0, 1},
-                          .weights = (const float[]){1, 0},
-                          .n = 2};
+    const struct addend addends[] = {{1, ROW_PARAMS, 0, 0}, {0, ROW_PARAMS, 1, 0}};
+    struct blend blend = {.row = ROW_PARAMS, .also = NO_ROW, .end = TO_END, .addends = addends, .n = 2};
     double start = clock_now_s();
     TRY(b->engine->ops->mix(b->engine, &blend, 1));
     *mix_s += clock_now_s() - start;

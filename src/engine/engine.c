@@ -127,29 +127,6 @@ void engine_close(struct engine *e)
         e->ops->close(e);
 }
 
-size_t row_size(const struct engine_setup *setup, enum row row)
-{
-    size_t n_slots = setup->optim ? optim_row(setup->optim)->n_slots : 0;
-    switch (row) {
-    case ROW_PARAMS:
-    case ROW_GRADS:
-        return setup->graph->size;
-    case ROW_STATS:
-        return setup->graph->stats_size;
-    case ROW_SLOT0:
-        return n_slots > 0 ? setup->graph->size : 0;
-    case ROW_SLOT1:
-        return n_slots > 1 ? setup->graph->size : 0;
-    case ROW_KEEP0:
-        return setup->n_keep > 0 ? setup->graph->size : 0;
-    case ROW_KEEP1:
-        return setup->n_keep > 1 ? setup->graph->size : 0;
-    case N_ROWS:
-        break;
-    }
-    return 0;
-}
-
 static size_t floats_end(const struct graph *g, int param)
 {
     return param >= 0 ? g->params[param].offset + g->params[param].size : 0;
@@ -158,8 +135,8 @@ static size_t floats_end(const struct graph *g, int param)
 size_t engine_dot_room(const struct engine *e)
 {
     size_t longest = 0;
-    for (int row = 0; !e->ops->floats && row < N_ROWS; row++)
-        longest = row_size(&e->setup, (enum row)row) > longest ? row_size(&e->setup, (enum row)row) : longest;
+    for (enum row row = 0; !e->ops->floats && row < e->setup.rows.n; row++)
+        longest = larger(longest, row_size(&e->setup, row));
     return 2 * longest;
 }
 
@@ -177,7 +154,7 @@ fault engine_dot(struct engine *e, const struct dot *d, float *room, double *out
         row = room;
         other = second;
     }
-    *out = host_dot(row + d->first, other + d->first, d->end - d->first);
+    *out = host_dot(row + d->first, other + d->first + d->shift, d->end - d->first);
     return OK;
 }
 
@@ -194,7 +171,7 @@ void lessons_tell(const struct lesson *lessons, size_t n)
             lessons[i].ready(lessons[i].ready_ctx, 0);
 }
 
-fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels)
+static fault check_samples(const struct samples *s, const struct graph *g, size_t most_channels)
 {
     if (!s)
         return OK;
@@ -206,5 +183,17 @@ fault engine_check_samples(const struct samples *s, const struct graph *g, size_
     if (s->c > most_channels)
         return FAIL(FAULT_ENGINE, "samples of %zu channels: at most %zu can be normalised", s->c,
                     most_channels);
+    return OK;
+}
+
+fault engine_check(const struct engine_setup *s, size_t most_channels)
+{
+    TRY(check_samples(s->train, s->graph, most_channels));
+    TRY(check_samples(s->test, s->graph, most_channels));
+    if (s->n_replicas == 0 || s->batch == 0)
+        return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
+    if (row_size(s, ROW_PARAMS) != s->graph->size || row_size(s, ROW_GRADS) != s->graph->size ||
+        row_size(s, ROW_STATS) != s->graph->stats_size)
+        return FAIL(FAULT_USAGE, "an engine needs the rows of its network");
     return OK;
 }

@@ -1,9 +1,7 @@
 /* engine.h - where numbers are computed: a planned graph and lessons in, gradients and losses out.
  *
- * An engine holds `n_replicas` copies of one network, each a row of several matrices: parameters and gradients
- * [replicas x graph->size], running statistics [replicas x graph->stats_size], the optimiser's slots, and what a
- * strategy keeps. It does not
- * know who the agents are: a lesson names a replica. Lessons handed over together run side by side.
+ * An engine holds `n_replicas` copies of one network; each has the rows of one table (rows.h). It does not know who the
+ * agents are: a lesson names a replica. Lessons handed over together run side by side.
  *
  * The same lesson on the same row gives the same bits, whatever else runs beside it and on however many threads.
  */
@@ -16,17 +14,15 @@
 #include "base/arena.h"
 #include "base/fault.h"
 #include "data/data.h"
-#include "experiment/experiment.h"
-#include "graph/graph.h"
-#include "optim/optim.h"
+#include "engine/rows.h"
 
 struct engine_setup {
     const struct graph *graph;          /* borrowed for the engine's life */
     const struct samples *train, *test; /* borrowed for the engine's life */
     size_t n_replicas;
-    size_t n_spare; /* more rows of everything after the replicas': room for copies under way */
-    size_t n_keep;  /* spans as long as the parameters that a strategy keeps: 0, 1 or 2 */
-    size_t batch; /* picks in every lesson */
+    size_t n_spare;   /* more rows of everything after the replicas': room for copies under way */
+    struct rows rows; /* of every replica: rows_of, and what a strategy keeps */
+    size_t batch;     /* picks in every lesson */
     enum precision precision;
     int threads; /* 0: one for each core */
     enum isa isa; /* of our own loops, no better than this processor's; mostly ISA_BEST */
@@ -72,20 +68,21 @@ struct update {
     size_t first, end;
 };
 
-enum row { ROW_PARAMS, ROW_GRADS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, ROW_KEEP0, ROW_KEEP1, N_ROWS };
-
-/* The floats [first, end) of one row become a weighted sum: into = sum of weights[i] * from[i], element by element
- * and in this order. `also` (or NO_ROW) receives the same. Rows are replicas or spare rows, of this matrix or of those
- * that `from_rows` names, as long as all of them have these floats. No blend of a call may read or write a row that another
- * one writes; a blend may read the rows it writes. */
+/* The floats [first, end) of a row become a weighted sum, element by element and in the order of the addends. `also` (or
+ * NO_ROW) receives the same. Float j + shift of an addend's row goes into float j of the sum: the row has to have it. No blend of
+ * a call may read or write a row that another one writes; a blend may read the floats it writes, without a shift. */
 #define NO_ROW ((size_t)-1)
+struct addend {
+    float weight;
+    enum row row;
+    size_t from; /* a replica, or a spare row, as `into` and `also` */
+    ptrdiff_t shift;
+};
 struct blend {
     enum row row;
     size_t into, also;
     size_t first, end;
-    const size_t *from;
-    const enum row *from_rows; /* NULL: all of `row` */
-    const float *weights;
+    const struct addend *addends;
     size_t n;
 };
 
@@ -156,8 +153,9 @@ extern const struct engine_ops engine_cuda; /* NVIDIA GPUs; only where the build
 /* The rows after `engine.kind`; `auto` is the first that can be used: cuda, else dnnl, else ref. */
 extern const struct kinds engine_kinds;
 
-/* Samples (or NULL) must fit the network, and have no more channels than the engine can normalise. */
-fault engine_check_samples(const struct samples *s, const struct graph *g, size_t most_channels);
+/* For engines: there is a replica and a batch, the rows are the network's, and the samples (or NULL) fit it and have no more
+ * channels than the engine can normalise. */
+fault engine_check(const struct engine_setup *s, size_t most_channels);
 
 /* For engines, while a lesson runs. `told` begins as what is told of a row before anything is final (of an empty row 0
  * is told as well), and falls with what is told. */
@@ -178,15 +176,26 @@ void lessons_tell(const struct lesson *lessons, size_t n);
 /* Where the floats of an op's parameters end; 0: it has none. */
 size_t op_floats_end(const struct graph *g, const struct op *op);
 
-/* Floats in one row of a matrix (0 for slots the optimiser does not keep). */
-size_t row_size(const struct engine_setup *setup, enum row row);
+/* Floats in a row; 0: there is no such row. */
+static inline size_t row_size(const struct engine_setup *setup, enum row row)
+{
+    return setup->rows.of[row].size;
+}
 
-/* The dot product of the floats [first, end) of two rows of a replica (host_dot). Where rows lie on a device they are read back
- * into `room`, two rows' worth of floats; engines on the host need none. */
+/* As people call it. */
+static inline const char *row_name(const struct engine_setup *setup, enum row row)
+{
+    const char *name = setup->rows.of[row].name;
+    return name ? name : "row that is not there";
+}
+
+/* The dot product of the floats [first, end) of a row and as many of another, from first + shift on (host_dot). Where rows lie on
+ * a device they are read back into `room`, two rows' worth of floats; engines on the host need none. */
 struct dot {
     size_t replica;
     enum row row, other;
     size_t first, end;
+    ptrdiff_t shift;
 };
 fault engine_dot(struct engine *e, const struct dot *d, float *room, double *out);
 /* So many floats of room. */

@@ -23,8 +23,8 @@ static void lay_out(struct host *h)
 {
     size_t n_rows = n_rows_of(&h->engine.setup);
     float *at = h->memory.bytes;
-    for (int row = 0; row < N_ROWS; row++) {
-        h->rows[row] = h->rows[0] + (size_t)row * n_rows;
+    for (enum row row = 0; row < h->engine.setup.rows.n; row++) {
+        h->rows[row] = h->rows[0] + row * n_rows;
         for (size_t i = 0; i < n_rows; i++, at += h->stride[row])
             h->rows[row][i] = at;
     }
@@ -34,11 +34,11 @@ static fault open_rows(struct host *h)
 {
     const struct engine_setup *s = &h->engine.setup;
     size_t n_floats = 0;
-    for (int row = 0; row < N_ROWS; row++) {
-        h->stride[row] = round_up(row_size(s, (enum row)row), ROW_ALIGN);
+    for (enum row row = 0; row < s->rows.n; row++) {
+        h->stride[row] = round_up(row_size(s, row), ROW_ALIGN);
         n_floats += h->stride[row] * n_rows_of(s);
     }
-    h->rows[0] = calloc(N_ROWS * n_rows_of(s), sizeof *h->rows[0]);
+    h->rows[0] = calloc(s->rows.n * n_rows_of(s), sizeof *h->rows[0]);
     if (!h->rows[0])
         return OUT_OF_MEMORY;
     fault f = (s->rows_on_host ? block_open_shared : block_open)(n_floats * sizeof(float), &h->memory);
@@ -57,27 +57,21 @@ static void close_rows(struct host *h)
     free(h->rows[0]);
 }
 
-static void start_slots(struct host *h)
+static void start_rows(struct host *h)
 {
     const struct engine_setup *s = &h->engine.setup;
-    if (!s->optim)
-        return;
-    const struct optim_row *optim = optim_row(s->optim);
-    for (size_t slot = 0; slot < optim->n_slots; slot++)
-        for (size_t i = 0; i < h->stride[ROW_SLOT0 + slot] * s->n_replicas; i++)
-            h->rows[ROW_SLOT0 + slot][0][i] = optim->slot_start[slot];
+    for (enum row row = 0; row < s->rows.n; row++)
+        for (size_t i = 0; s->rows.of[row].start != 0 && i < h->stride[row] * s->n_replicas; i++)
+            h->rows[row][0][i] = s->rows.of[row].start;
 }
 
 fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup)
 {
-    TRY(engine_check_samples(setup->train, setup->graph, MOST_CHANNELS));
-    TRY(engine_check_samples(setup->test, setup->graph, MOST_CHANNELS));
-    if (setup->n_replicas == 0 || setup->batch == 0)
-        return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
+    TRY(engine_check(setup, MOST_CHANNELS));
     *h = (struct host){.engine = {.ops = ops, .setup = *setup},
                        .isa = setup->isa == ISA_BEST ? isa_here() : setup->isa};
     TRY(open_rows(h));
-    start_slots(h);
+    start_rows(h);
     fault f = pool_open(setup->threads, &h->pool);
     if (f)
         close_rows(h);
@@ -87,7 +81,7 @@ fault host_init(struct host *h, const struct engine_ops *ops, const struct engin
 size_t host_row_bytes(const struct host *h)
 {
     size_t n_floats = 0;
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < h->engine.setup.rows.n; row++)
         n_floats += h->stride[row] * h->engine.setup.n_replicas;
     return n_floats * sizeof(float);
 }
@@ -126,8 +120,7 @@ static void update_slice(void *ctx, size_t piece, int worker)
         return;
     float *slot[OPTIM_SLOTS];
     for (int i = 0; i < OPTIM_SLOTS; i++)
-        slot[i] =
-            h->stride[ROW_SLOT0 + i] ? host_row(h, (enum row)(ROW_SLOT0 + i), u->replica) + first : NULL;
+        slot[i] = h->stride[ROW_SLOT + i] ? host_row(h, (enum row)(ROW_SLOT + i), u->replica) + first : NULL;
     optim_row(o)->step[h->isa](o->kind.settings, u->lr, u->t, end - first,
                                host_row(h, ROW_PARAMS, u->replica) + first,
                                host_row(h, ROW_GRADS, u->replica) + first, slot);
@@ -152,20 +145,17 @@ struct mix_job {
 
 static size_t blend_end(const struct host *h, const struct blend *b)
 {
-    return smaller(b->end, h->stride[b->row]);
-}
-
-static const float *term_row(const struct host *h, const struct blend *b, size_t term)
-{
-    return host_row(h, b->from_rows ? b->from_rows[term] : b->row, b->from[term]);
+    return smaller(b->end, row_size(&h->engine.setup, b->row));
 }
 
 static void blend_tile(const struct host *h, const struct blend *b, size_t first, size_t n)
 {
     const struct loops *loops = loops_of(h->isa);
     float sum[TILE];
-    for (size_t t = 0; t < b->n; t++)
-        loops->take_term(sum, t == 0, b->weights[t], term_row(h, b, t) + first, n);
+    for (size_t t = 0; t < b->n; t++) {
+        const struct addend *x = &b->addends[t];
+        loops->take_term(sum, t == 0, x->weight, host_row(h, x->row, x->from) + first + x->shift, n);
+    }
     memcpy(host_row(h, b->row, b->into) + first, sum, n * sizeof *sum);
     if (b->also != NO_ROW)
         memcpy(host_row(h, b->row, b->also) + first, sum, n * sizeof *sum);

@@ -80,7 +80,7 @@ static struct engine_setup device_setup(const struct engine_setup *setup)
 {
     struct engine_setup s = *setup;
     s.rows_on_host = false;
-    s.n_keep = 0;
+    s.rows = rows_of(s.graph, NULL);
     s.optim = NULL;
     return s;
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/page.h"
+#include "base/text.h"
 #include "graph/build.h"
 
 enum { COLUMNS = 4, CELL = 64 };
@@ -12,19 +12,6 @@ struct line {
 };
 
 static const char *const headings[COLUMNS] = {"layer", "what", "output", "parameters"};
-
-/* 1475338 -> "1,475,338" */
-static void print_count(char *text, size_t n_text, size_t count)
-{
-    char digits[32];
-    int n = snprintf(digits, sizeof digits, "%zu", count), k = 0;
-    for (int i = 0; i < n && k + 2 < (int)n_text; i++) {
-        if (i && (n - i) % 3 == 0)
-            text[k++] = ',';
-        text[k++] = digits[i];
-    }
-    text[k] = 0;
-}
 
 static void print_window(char *text, size_t n, const struct op *op)
 {
@@ -60,7 +47,7 @@ static struct line op_line(const struct graph *g, const struct op *op)
     if (op->out >= 0)
         snprintf(l.cells[2], CELL, "%.60s", shape_text(g->tensors[op->out].shape).text);
     if (n_params)
-        print_count(l.cells[3], CELL, n_params);
+        snprintf(l.cells[3], CELL, "%s", text_count(n_params).text);
     return l;
 }
 
@@ -112,20 +99,15 @@ static void print_flops(FILE *to, double flops)
 
 static void print_totals(FILE *to, const struct graph *g)
 {
-    char count[32];
-    print_count(count, sizeof count, g->size);
-    fprintf(to, "%s: %s parameters, ", g->name, count);
+    fprintf(to, "%s: %s parameters, ", g->name, text_count(g->size).text);
     print_flops(to, g->flops_forward);
     fprintf(to, " forward and ");
     print_flops(to, g->flops_learn);
     fprintf(to, " learning, a sample\n");
 }
 
-fault graph_describe(const struct graph *g, char **out)
+void graph_describe(const struct graph *g, FILE *to)
 {
-    struct page page;
-    TRY(page_open(&page));
-    print_table(page.out, g);
-    print_totals(page.out, g);
-    return page_close(&page, OK, out);
+    print_table(to, g);
+    print_totals(to, g);
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -121,8 +122,8 @@ void graph_free(struct graph *g);
 /* Fills the parameters (g->size floats) and statistics (mean 0, variance 1) as the network wants them at the start. */
 void graph_init(const struct graph *g, uint64_t seed, float *params, float *stats);
 
-/* One line a layer: name, kind, settings, output shape, parameters; for `veche check`. Caller frees. */
-fault graph_describe(const struct graph *g, char **out);
+/* One line a layer: name, kind, settings, output shape, parameters; for `veche check`. */
+void graph_describe(const struct graph *g, FILE *to);
 
 /* The share of a lesson's work that is done when the gradients of the floats [first, ...) are ready: the forward pass,
  * and the backward pass down to the op that owns `first`. */

@@ -21,15 +21,7 @@
 
 struct link;
 
-/* Which rows of an agent travel or are mixed together: bits 1 << ROW_PARAMS and so on. */
-typedef unsigned row_set;
-#define ROWS_PARAMS (1u << ROW_PARAMS)
-#define ROWS_STATS  (1u << ROW_STATS)
-#define ROWS_GRADS  (1u << ROW_GRADS)
-#define ROWS_SLOTS  (1u << ROW_SLOT0 | 1u << ROW_SLOT1)
-#define ROWS_KEPT   (1u << ROW_KEEP0 | 1u << ROW_KEEP1)
-
-/* The floats [first, end) of each of these rows; up to TO_END: to the ends of the rows. */
+/* The floats [first, end) of each of these rows, as far as it has them; up to TO_END: to the ends of the rows. */
 struct span {
     row_set rows;
     size_t first, end;
@@ -45,21 +37,24 @@ struct parcel {
     void *rows; /* the world's; NULL: nothing */
 };
 
-/* A part of a weighted sum: of a row of mine, or as it came in a parcel. */
+/* A part of a weighted sum: of a row of mine, or as it came in a parcel. Its float j + shift goes into float j of the sum. */
 struct term {
     double weight;
     enum row row;
     const struct parcel *parcel; /* NULL: mine */
+    ptrdiff_t shift;
 };
 
 /* What a program may know of its own numbers. */
 struct question {
     enum {
-        NUMBER_DOT, /* the dot product of the floats [first, end) of two rows of mine; of a row with itself: its norm, squared */
+        NUMBER_DOT, /* the dot product of the floats [first, end) of a row of mine and as many of another, from first + shift on;
+                     * of floats with themselves: their norm, squared */
         NUMBER_LOSS /* of my last lesson */
     } about;
-    enum row row, other; /* DOT */
-    size_t first, end;   /* DOT; up to TO_END: to the end of `row` */
+    enum row row, other; /* DOT, as the next two */
+    size_t first, end;   /* up to TO_END: to the end of `row` */
+    ptrdiff_t shift;
 };
 
 /* Tags of groups (the collectives') lie above all others: TAG_GROUP | generation << TAG_GENERATION | the rest. */
@@ -87,7 +82,8 @@ struct link_ops {
     fault (*recv_rows)(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
     void (*drop)(struct link *l, struct parcel *p);
     /* The floats [first, end) of my row `into` become the sum of the terms, in their order; takes the time that
-     * memory needs. Every parcel must hold these floats of the row it is asked for. Parcels are kept. */
+     * memory needs. Every term must have these floats, its parcel must hold them, and of the floats that are written none is
+     * read with a shift: else FAULT_USAGE. Parcels are kept. */
     fault (*mix)(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n);
 
     /* See link_number. */

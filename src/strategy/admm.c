@@ -17,8 +17,7 @@
  * values of z late; of the others the centre takes what it heard last. Who is gone no longer counts, who has
  * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0.
  *
- * With one agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit. KEEP0
- * holds y_i, KEEP1 z.
+ * With one agent and `steps: 1` x = z and y = 0 before every step: that is plain SGD, bit for bit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,9 @@
 #include "strategy/strategies.h"
 
 enum mode { SYNC, ASYNC };
+
+#define ROW_PRICE ROW_KEPT       /* y_i */
+#define ROW_Z     (ROW_KEPT + 1) /* as it last came */
 
 struct admm {
     int mode;
@@ -45,14 +47,14 @@ static row_set statistics_of(const struct agent *a)
 
 static fault copy(struct agent *a, enum row from, enum row into)
 {
-    return agent_combine(a, into, &(struct term){1, from, NULL}, 1);
+    return agent_combine(a, into, &(struct term){1, from, NULL, 0}, 1);
 }
 
 /* g + y + rho (x - z); what is small comes first, and is nothing where x = z. */
 static fault add_pull(struct agent *a, double rho)
 {
     const struct term terms[] = {
-        {rho, ROW_PARAMS, NULL}, {-rho, ROW_KEEP1, NULL}, {1, ROW_KEEP0, NULL}, {1, ROW_GRADS, NULL}};
+        {rho, ROW_PARAMS, NULL, 0}, {-rho, ROW_Z, NULL, 0}, {1, ROW_PRICE, NULL, 0}, {1, ROW_GRADS, NULL, 0}};
     return agent_combine(a, ROW_GRADS, terms, 4);
 }
 
@@ -60,25 +62,25 @@ static fault add_pull(struct agent *a, double rho)
 static fault take_z(struct agent *a, bool there)
 {
     if (!there)
-        return copy(a, ROW_GRADS, ROW_KEEP1);
-    fault f = agent_combine(a, ROW_KEEP1, &(struct term){1, ROW_PARAMS, &a->parcels[0]}, 1);
+        return copy(a, ROW_GRADS, ROW_Z);
+    fault f = agent_combine(a, ROW_Z, &(struct term){1, ROW_PARAMS, &a->parcels[0], 0}, 1);
     if (!f && statistics_of(a))
-        f = agent_combine(a, ROW_STATS, &(struct term){1, ROW_STATS, &a->parcels[0]}, 1);
+        f = agent_combine(a, ROW_STATS, &(struct term){1, ROW_STATS, &a->parcels[0], 0}, 1);
     link_drop(a->link, &a->parcels[0]);
     return f;
 }
 
 static fault meet(struct agent *a, double rho)
 {
-    const struct term mine[] = {{1, ROW_PARAMS, NULL}, {1 / rho, ROW_KEEP0, NULL}};
-    const struct term price[] = {{rho, ROW_PARAMS, NULL}, {-rho, ROW_KEEP1, NULL}, {1, ROW_KEEP0, NULL}};
+    const struct term mine[] = {{1, ROW_PARAMS, NULL, 0}, {1 / rho, ROW_PRICE, NULL, 0}};
+    const struct term price[] = {{rho, ROW_PARAMS, NULL, 0}, {-rho, ROW_Z, NULL, 0}, {1, ROW_PRICE, NULL, 0}};
     bool there;
     TRY(agent_combine(a, ROW_GRADS, mine, 2));
     TRY(centre_call(a, ROWS_GRADS | statistics_of(a), &there));
     if (there)
         TRY(centre_hear(a, &a->parcels[0], &there));
     TRY(take_z(a, there));
-    return agent_combine(a, ROW_KEEP0, price, 3);
+    return agent_combine(a, ROW_PRICE, price, 3);
 }
 
 static fault learn(struct agent *a, const struct admm *s)
@@ -86,7 +88,7 @@ static fault learn(struct agent *a, const struct admm *s)
     uint64_t steps = (uint64_t)s->steps;
     bool met = a->k % steps == 0;
     if (a->k == 0 && !a->has_been_down)
-        TRY(copy(a, ROW_PARAMS, ROW_KEEP1));
+        TRY(copy(a, ROW_PARAMS, ROW_Z));
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));
         TRY(add_pull(a, s->rho));
@@ -98,7 +100,7 @@ static fault learn(struct agent *a, const struct admm *s)
     }
     if (!met)
         TRY(meet(a, s->rho)); /* others have taken the last of the rounds that all share */
-    TRY(copy(a, ROW_KEEP1, ROW_PARAMS));
+    TRY(copy(a, ROW_Z, ROW_PARAMS));
     centre_leave(a); /* last of all: whoever leaves has ended when the centre hears of it */
     return OK;
 }
@@ -109,7 +111,7 @@ static fault admm_rejoin(struct agent *a)
     bool there = false;
     if (!agent_helps(a))
         TRY(centre_adopt(a, &there));
-    return there ? copy(a, ROW_PARAMS, ROW_KEEP1) : OK;
+    return there ? copy(a, ROW_PARAMS, ROW_Z) : OK;
 }
 
 /* ---- the centre ---- */
@@ -203,7 +205,7 @@ static fault take_mean(struct agent *a, const struct desk *d, enum row of, enum 
     size_t n = 0;
     for (size_t i = 0; i < a->stage->n_agents; i++)
         if (a->parcels[i].rows)
-            d->terms[n++] = (struct term){1, of, &a->parcels[i]};
+            d->terms[n++] = (struct term){1, of, &a->parcels[i], 0};
     for (size_t i = 0; i < n; i++)
         d->terms[i].weight = 1 / (double)n;
     return agent_combine(a, into, d->terms, n);
@@ -326,7 +328,7 @@ static const struct field fields[] = {
 static const struct strategy_row row = {.run = admm_run,
                                         .hears_everyone = true,
                                         .has_centre = true,
-                                        .n_keep = 2,
+                                        .kept = {{.name = "price"}, {.name = "z"}},
                                         .rejoin = admm_rejoin,
                                         .is_asynchronous = is_asynchronous,
                                         .check = admm_check,

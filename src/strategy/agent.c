@@ -56,6 +56,22 @@ void agent_release(struct agent *a)
     free_room(a);
 }
 
+struct rows strategy_rows(const struct row_needs *n)
+{
+    const struct experiment *e = n->experiment;
+    struct rows rows = rows_of(n->graph, &e->optim);
+    const struct kept_row *kept = strategy_row(e)->kept;
+    for (size_t i = 0; i < KEPT_ROWS && kept[i].name; i++) {
+        bool is_needed = !kept[i].is_needed || kept[i].is_needed(e);
+        rows_keep(&rows, (struct row_entry){.name = kept[i].name,
+                                            .size = !is_needed     ? 0
+                                                    : kept[i].size ? kept[i].size(n)
+                                                                   : n->graph->size,
+                                            .like = kept[i].size ? LIKE_NOTHING : LIKE_PARAMS});
+    }
+    return rows;
+}
+
 bool agent_goes_on(struct agent *a)
 {
     const struct stage *s = a->stage;
@@ -135,18 +151,18 @@ fault agent_update(struct agent *a)
 
 static fault mix_row(struct agent *a, enum row row, double self, size_t n)
 {
-    a->terms[0] = (struct term){self, row, NULL};
+    a->terms[0] = (struct term){self, row, NULL, 0};
     for (size_t i = 0; i < n; i++)
-        a->terms[i + 1] = (struct term){a->shares[i], row, &a->parcels[i]};
+        a->terms[i + 1] = (struct term){a->shares[i], row, &a->parcels[i], 0};
     return link_mix(a->link, row, 0, TO_END, a->terms, n + 1);
 }
 
 fault agent_mix(struct agent *a, row_set rows, double self, size_t n)
 {
     fault f = OK;
-    for (int row = 0; !f && row < N_ROWS; row++)
+    for (enum row row = 0; !f && row < N_ROWS; row++)
         if (rows & 1u << row)
-            f = mix_row(a, (enum row)row, self, n);
+            f = mix_row(a, row, self, n);
     for (size_t i = 0; i < n; i++)
         link_drop(a->link, &a->parcels[i]);
     return f;

@@ -128,6 +128,12 @@ size_t agent_peer(const struct agent *a, size_t i);
 
 typedef fault strategy_run(struct agent *a);
 
+struct row_needs { /* what the length of a strategy's row may depend on */
+    const struct experiment *experiment;
+    const struct graph *graph;
+    size_t longest_share; /* samples; 0: the data are not open */
+};
+
 struct strategy_row { /* what struct kind.row of a strategy points to */
     strategy_run *run;
     int64_t most_agents; /* 0: any number */
@@ -141,7 +147,12 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
     bool meets_at_any_time; /* a peer may average with an agent while it learns */
-    size_t n_keep;       /* rows ROW_KEEP0, ROW_KEEP1 that it uses; zero at the start */
+    struct kept_row {       /* rows of its own, ROW_KEPT, ROW_KEPT + 1, ...; zero at the start */
+        const char *name;
+        bool (*is_needed)(const struct experiment *e); /* NULL: it is */
+        size_t (*size)(
+            const struct row_needs *n); /* floats, as many in all replicas; NULL: one for each parameter */
+    } kept[KEPT_ROWS];
     fault (*rejoin)(struct agent *a); /* after a crash; NULL: with the group, or a peer's rows */
     /* Make and free stage->shared, where it is needed; may be NULL. What was made before a fault is freed by close. */
     fault (*open)(const struct stage *s, void **shared);
@@ -153,6 +164,9 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
 };
 
 extern const struct kinds strategy_kinds;
+
+/* All rows of a run. */
+struct rows strategy_rows(const struct row_needs *n);
 
 static inline const struct strategy_row *strategy_row(const struct experiment *e)
 {

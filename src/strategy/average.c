@@ -20,7 +20,7 @@
  *   phi_t   = theta_t                      classical block momentum
  *   phi_t   = theta_t + eta Delta_t        Nesterov block momentum (`nesterov`)
  *
- * eta = 0, zeta = 1 is averaging. After the last block all hold theta_t. KEEP0 holds theta, KEEP1 Delta.
+ * eta = 0, zeta = 1 is averaging. After the last block all hold theta_t.
  *
  * After an averaging all have the same parameters, bit for bit. When somebody dies in it the living re-form
  * (group.h) and average what they had: sums are made in the gradient's row, which nobody needs then, so no
@@ -31,6 +31,9 @@
 #include "strategy/strategies.h"
 
 enum weighing { EQUALLY, BY_DATA };
+
+#define ROW_THETA ROW_KEPT /* of blocks; their Delta */
+#define ROW_DELTA (ROW_KEPT + 1)
 
 struct average {
     int64_t tau; /* 0: only at the end */
@@ -50,6 +53,11 @@ struct weight {
 static bool is_block_momentum(const struct average *s)
 {
     return s->momentum != 0 || s->block_rate != 1;
+}
+
+static bool has_blocks(const struct experiment *e)
+{
+    return is_block_momentum(e->strategy.settings);
 }
 
 static bool is_synchronous(const struct agent *a, const struct average *s)
@@ -85,14 +93,14 @@ static fault weigh(struct agent *a, const struct average *s, struct weight *w)
 static fault sum_up(struct agent *a, const struct average *s, enum row row, double weight)
 {
     size_t n = link_row_floats(a->link, row);
-    struct term mine = {weight, row, NULL};
+    struct term mine = {weight, row, NULL, 0};
     TRY(link_mix(a->link, ROW_GRADS, 0, n, &mine, 1));
     return group_mean(agent_group(a), collective_rows[s->algorithm], ROW_GRADS, 0, n);
 }
 
 static fault keep_sum(struct agent *a, enum row row)
 {
-    return agent_combine(a, row, &(struct term){1, ROW_GRADS, NULL}, 1);
+    return agent_combine(a, row, &(struct term){1, ROW_GRADS, NULL, 0}, 1);
 }
 
 /* The mean is in the gradient's row. */
@@ -101,32 +109,31 @@ static fault step_of_block(struct agent *a, const struct average *s)
     double eta = s->momentum, zeta = s->block_rate;
     double eta_after = s->nesterov ? eta - zeta * eta : eta; /* phi_{t-1} = theta_{t-1} + eta Delta_{t-1} */
     const struct term delta[] = {
-        {eta_after, ROW_KEEP1, NULL}, {zeta, ROW_GRADS, NULL}, {-zeta, ROW_KEEP0, NULL}};
-    const struct term theta[] = {{1, ROW_KEEP0, NULL}, {1, ROW_KEEP1, NULL}};
-    const struct term phi[] = {{1, ROW_KEEP0, NULL}, {eta, ROW_KEEP1, NULL}};
-    TRY(agent_combine(a, ROW_KEEP1, delta, 3));
-    TRY(agent_combine(a, ROW_KEEP0, theta, 2));
+        {eta_after, ROW_DELTA, NULL, 0}, {zeta, ROW_GRADS, NULL, 0}, {-zeta, ROW_THETA, NULL, 0}};
+    const struct term theta[] = {{1, ROW_THETA, NULL, 0}, {1, ROW_DELTA, NULL, 0}};
+    const struct term phi[] = {{1, ROW_THETA, NULL, 0}, {eta, ROW_DELTA, NULL, 0}};
+    TRY(agent_combine(a, ROW_DELTA, delta, 3));
+    TRY(agent_combine(a, ROW_THETA, theta, 2));
     return agent_combine(a, ROW_PARAMS, phi, s->nesterov && !agent_is_in_last_round(a) ? 2 : 1);
 }
 
 /* theta of the block that begins. */
 static fault begin_blocks(struct agent *a, const struct average *s)
 {
-    return is_block_momentum(s) ? agent_combine(a, ROW_KEEP0, &(struct term){1, ROW_PARAMS, NULL}, 1) : OK;
+    return is_block_momentum(s) ? agent_combine(a, ROW_THETA, &(struct term){1, ROW_PARAMS, NULL, 0}, 1) : OK;
 }
 
 /* The parameters come last, and nobody is waited for after them: whoever has taken the block's step is in the
  * next round, and whoever has not takes over its rows. */
 static fault average_members(struct agent *a, const struct average *s, struct weight *w)
 {
-    static const enum row before[] = {ROW_STATS, ROW_SLOT0, ROW_SLOT1};
     if (group_is_incomplete(agent_group(a)))
         return FAIL(FAULT_PEER, "an agent can be reached again");
     TRY(weigh(a, s, w));
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-        if (mixed_rows(&s->mixed) & 1u << before[i]) {
-            TRY(sum_up(a, s, before[i], w->value));
-            TRY(keep_sum(a, before[i]));
+    for (enum row row = ROW_STATS; row < ROW_KEPT; row++)
+        if (mixed_rows(&s->mixed) & 1u << row) {
+            TRY(sum_up(a, s, row, w->value));
+            TRY(keep_sum(a, row));
         }
     TRY(sum_up(a, s, ROW_PARAMS, w->value));
     return is_block_momentum(s) ? step_of_block(a, s) : keep_sum(a, ROW_PARAMS);
@@ -254,7 +261,10 @@ static const struct field fields[] = {
 };
 
 static const struct strategy_row row = {
-    .run = average_run, .forms_group = true, .n_keep = 2, .check = average_check};
+    .run = average_run,
+    .forms_group = true,
+    .kept = {{.name = "block", .is_needed = has_blocks}, {.name = "block_momentum", .is_needed = has_blocks}},
+    .check = average_check};
 
 const struct kind strategy_average = {
     .name = "average",

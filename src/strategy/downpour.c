@@ -31,6 +31,11 @@ static int64_t helpers(const void *settings, int64_t agents)
     return ps_helpers(&s, agents);
 }
 
+static bool sums(const struct experiment *e)
+{
+    return ((const struct downpour *)e->strategy.settings)->push_every > 1;
+}
+
 static fault downpour_open(const struct stage *stage, void **shared)
 {
     return ps_open(stage, as_ps(stage->experiment->strategy.settings), shared);
@@ -61,7 +66,7 @@ static const struct strategy_row row = {
     .rejoin = ps_rejoin,
     .asynchronous = true,
     .hears_everyone = true,
-    .n_keep = 1,
+    .kept = {{.name = "sum", .is_needed = sums}},
     .open = downpour_open,
     .close = ps_close,
 };

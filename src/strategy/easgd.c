@@ -33,7 +33,7 @@ static double alpha_of(const struct easgd *s, size_t n_agents)
     return s->alpha > 0 ? s->alpha : USUAL_BETA / (double)n_agents;
 }
 
-static row_set rows_of(const struct agent *a)
+static row_set spring_rows(const struct agent *a)
 {
     const struct easgd *s = a->settings;
     return ROWS_PARAMS | (s->mix_statistics ? ROWS_STATS : 0);
@@ -45,7 +45,7 @@ static fault be_pulled(struct agent *a, double alpha)
     bool there;
     TRY(centre_hear(a, &a->parcels[0], &there));
     a->shares[0] = alpha;
-    return there ? agent_mix(a, rows_of(a), 1 - alpha, 1) : OK;
+    return there ? agent_mix(a, spring_rows(a), 1 - alpha, 1) : OK;
 }
 
 static fault learn(struct agent *a, double alpha, uint64_t every)
@@ -53,7 +53,7 @@ static fault learn(struct agent *a, double alpha, uint64_t every)
     while (agent_goes_on(a)) {
         bool meets = a->k > 0 && a->k % every == 0;
         if (meets)
-            TRY(centre_call(a, rows_of(a), &meets)); /* x and c travel while g is computed at x */
+            TRY(centre_call(a, spring_rows(a), &meets)); /* x and c travel while g is computed at x */
         TRY(agent_learn(a));
         if (meets)
             TRY(be_pulled(a, alpha));
@@ -73,7 +73,7 @@ static fault take_in(struct agent *a, size_t from, double alpha, size_t *n)
     if (!came)
         return OK;
     a->shares[(*n)++] = alpha;
-    return centre_answer(a, &caller, rows_of(a));
+    return centre_answer(a, &caller, spring_rows(a));
 }
 
 static fault take_in_all(struct agent *a, double alpha, size_t *n)
@@ -90,7 +90,7 @@ static fault be_centre(struct agent *a, double alpha, bool all)
     while (centre_is_needed(a)) {
         size_t n = 0;
         TRY(all ? take_in_all(a, alpha, &n) : take_in(a, ANYONE, alpha, &n));
-        TRY(n ? agent_mix(a, rows_of(a), 1 - (double)n * alpha, n) : OK);
+        TRY(n ? agent_mix(a, spring_rows(a), 1 - (double)n * alpha, n) : OK);
     }
     return OK;
 }

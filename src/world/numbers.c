@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-static const char *const row_names[N_ROWS] = {"parameters",  "gradient",       "statistics",     "first slot",
-                                              "second slot", "first kept row", "second kept row"};
-
 static bool is_about(const struct question *q, enum row row)
 {
     return q->about == NUMBER_DOT && (q->row == row || q->other == row);
@@ -28,15 +25,20 @@ fault number_check(const struct link *l, const struct engine_setup *s, struct as
         return FAIL(FAULT_USAGE, "agent %zu asks for the loss of a lesson before its first", l->self);
     size_t size = row_size(s, q->row), other = row_size(s, q->other);
     found.end = q->end == TO_END ? size : q->end;
-    if (q->about == NUMBER_DOT && (found.first > found.end || found.end > size || found.end > other))
+    ptrdiff_t first = (ptrdiff_t)found.first + q->shift, end = (ptrdiff_t)found.end + q->shift;
+    bool has_them = found.first <= found.end && found.end <= size && first >= 0 && (size_t)end <= other;
+    if (q->about == NUMBER_DOT && !has_them)
         return FAIL(FAULT_USAGE,
-                    "agent %zu asks for the floats [%zu, %zu) of its %s and its %s, which have %zu and %zu",
-                    l->self, found.first, found.end, row_names[q->row], row_names[q->other], size, other);
+                    "agent %zu asks for the floats [%zu, %zu) of its %s and [%td, %td) of its %s, which have "
+                    "%zu and %zu",
+                    l->self, found.first, found.end, row_name(s, q->row), first, end, row_name(s, q->other),
+                    size, other);
     *out = found;
     return OK;
 }
 
-fault number_judge(const struct link *l, const struct question *q, double number)
+fault number_judge(const struct link *l, const struct engine_setup *s, const struct question *q,
+                   double number)
 {
     const char *value = isnan(number) ? "NaN" : "infinite";
     if (isfinite(number))
@@ -46,12 +48,12 @@ fault number_judge(const struct link *l, const struct question *q, double number
                     value);
     return FAIL(FAULT_NUMBER,
                 "the product of its %s and its %s that agent %zu decides by is %s: training has diverged",
-                row_names[q->row], row_names[q->other], l->self, value);
+                row_name(s, q->row), row_name(s, q->other), l->self, value);
 }
 
 size_t number_floats(const struct question *q)
 {
     if (q->about == NUMBER_LOSS)
         return 0;
-    return (q->end - q->first) * (q->row == q->other ? 1 : 2);
+    return (q->end - q->first) * (q->row == q->other && !q->shift ? 1 : 2);
 }

@@ -14,7 +14,8 @@ struct asker {         /* how an agent stands that asks */
 fault number_check(const struct link *l, const struct engine_setup *s, struct asker a,
                    const struct question *q, struct question *out);
 /* FAULT_NUMBER where nothing can be decided by it. */
-fault number_judge(const struct link *l, const struct question *q, double number);
+fault number_judge(const struct link *l, const struct engine_setup *s, const struct question *q,
+                   double number);
 /* Floats that are read for it. */
 size_t number_floats(const struct question *q);
 

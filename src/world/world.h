@@ -74,8 +74,8 @@ struct world_ops {
     fault (*examine)(struct world *w, struct exam *exams, size_t n);
     fault (*read)(struct world *w, enum row row, size_t at, float *floats);
     fault (*write)(struct world *w, enum row row, size_t at, const float *floats);
-    /* The row of the group's model becomes a weighted sum of the members' rows. */
-    fault (*blend)(struct world *w, enum row row, const size_t *from, const float *weights, size_t n);
+    /* The row of the group's model becomes a weighted sum of the members' rows of this kind, without shifts. */
+    fault (*blend)(struct world *w, enum row row, const struct addend *addends, size_t n);
     /* Rows of a kind that `read` and `write` know, and which of them hold something that is still needed. */
     size_t (*n_rows)(const struct world *w);
     void (*rows_needed)(const struct world *w, enum row row, bool *needed);

@@ -106,7 +106,7 @@ static void form(struct cast *g, const char *model, size_t m, strategy_run *prog
 
 static void must_have_let_go(const struct cast *g)
 {
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < g->run->engine->setup.rows.n; row++)
         assert_int_equal(g->world->n_free_rows[row], g->run->engine->setup.n_spare - 1);
     for (size_t i = 0; i < g->n; i++)
         assert_null(g->world->actors[i].mail);

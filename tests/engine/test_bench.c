@@ -12,8 +12,12 @@
 static struct engine_bench run(const struct engine_ops *ops, const struct graph *g, size_t n_replicas,
                                const struct optim_settings *optim)
 {
-    struct engine_setup setup = {
-        .graph = g, .n_replicas = n_replicas, .batch = 6, .threads = 2, .optim = optim};
+    struct engine_setup setup = {.graph = g,
+                                 .rows = rows_of(g, optim),
+                                 .n_replicas = n_replicas,
+                                 .batch = 6,
+                                 .threads = 2,
+                                 .optim = optim};
     struct engine_bench b;
     fault f = engine_bench(ops, &setup, 0.02, &b);
     if (f)
@@ -52,7 +56,8 @@ static void a_pace_has_lessons_steps_and_mixes_of_engines_side_by_side(void **st
     struct graph *g = model_build("mlp:12", (struct shape){1, 6, 6}, 4);
     struct sgd_settings sgd = {.lr = 0.1, .momentum = 0.9};
     struct optim_settings optim = {.kind = {.kind = kind_find(&optim_kinds, "sgd"), .settings = &sgd}};
-    struct engine_setup setup = {.graph = g, .batch = 6, .threads = 1, .optim = &optim};
+    struct engine_setup setup = {
+        .graph = g, .rows = rows_of(g, &optim), .batch = 6, .threads = 1, .optim = &optim};
     for (size_t n = 1; n <= 3; n++) {
         struct engine_pace p;
         fault f = engine_pace(&engine_ref, &setup, n, 0.02, &p);
@@ -72,7 +77,8 @@ static void the_bench_of_an_engine_that_cannot_open_is_its_fault(void **state)
 {
     (void)state;
     struct graph *g = model_build("mlp:12", (struct shape){1, 6, 6}, 4);
-    struct engine_setup setup = {.graph = g, .n_replicas = 0, .batch = 6, .threads = 1};
+    struct engine_setup setup = {
+        .graph = g, .rows = rows_of(g, NULL), .n_replicas = 0, .batch = 6, .threads = 1};
     struct engine_bench b;
     fault f = engine_bench(&engine_ref, &setup, 0.02, &b);
     assert_non_null(f);

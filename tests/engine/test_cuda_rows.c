@@ -30,13 +30,13 @@ static void random_row(struct engine *e, enum row row, size_t i, uint64_t seed)
 
 static void same_rows(struct engine *a, struct engine *b, const char *what)
 {
-    size_t most = a->setup.graph->size + a->setup.graph->stats_size;
+    size_t most = 3 * a->setup.graph->size;
     float *x = zeros(most, sizeof *x), *y = zeros(most, sizeof *y);
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < a->setup.rows.n; row++)
         for (size_t i = 0; i < a->setup.n_replicas + a->setup.n_spare; i++) {
-            size_t n = row_size(&a->setup, (enum row)row);
-            must(a->ops->read(a, (enum row)row, i, x));
-            must(b->ops->read(b, (enum row)row, i, y));
+            size_t n = row_size(&a->setup, row);
+            must(a->ops->read(a, row, i, x));
+            must(b->ops->read(b, row, i, y));
             for (size_t k = 0; k < n; k++)
                 if (memcmp(&x[k], &y[k], sizeof *x) != 0)
                     fail_msg("%s: row %d of %zu differs at %zu: %.9g and %.9g", what, row, i, k, (double)x[k],
@@ -51,16 +51,18 @@ static struct engine *open_rows(const struct engine_ops *ops, const struct graph
 {
     struct engine_setup setup = {.graph = g, .train = &d->train, .test = &d->test, .n_replicas = 3};
     setup.n_spare = 20;
-    setup.n_keep = 2;
+    setup.rows = rows_of(g, optim);
+    rows_keep(&setup.rows, (struct row_entry){.name = "first", .size = g->size});
+    rows_keep(&setup.rows, (struct row_entry){.name = "history", .size = 3 * g->size, .start = 0.25f});
     setup.batch = 2;
     setup.threads = 1;
     setup.optim = optim;
     struct engine *e = NULL;
     must(ops->open(&setup, &e));
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < setup.rows.n; row++)
         for (size_t i = 0; i < 3; i++)
-            if (row != ROW_SLOT0 && row != ROW_SLOT1)
-                random_row(e, (enum row)row, i, 4);
+            if (setup.rows.of[row].like != LIKE_NOTHING && (row < ROW_SLOT || row >= ROW_KEPT))
+                random_row(e, row, i, 4);
     return e;
 }
 
@@ -106,23 +108,34 @@ static void mixes_are_the_hosts_bit_for_bit(void **state)
     struct engine *host = open_rows(&engine_ref, g, d, NULL), *cuda = open_rows(&engine_cuda, g, d, NULL);
     struct engine *both[] = {host, cuda};
     for (int k = 0; k < 2; k++) {
-        const size_t all[] = {0, 1, 2}, one[] = {22}, back[] = {4, 0};
-        const float thirds[] = {0.3f, -0.2f, 0.9f}, whole[] = {1}, halves[] = {0.5f, 0.5f};
-        const enum row mixed[] = {ROW_GRADS, ROW_KEEP0, ROW_PARAMS};
+        const ptrdiff_t size = (ptrdiff_t)g->size;
+        const struct addend all[] = {{0.3f, ROW_PARAMS, 0, 0},
+                                     {-0.2f, ROW_PARAMS, 1, 0},
+                                     {0.9f, ROW_PARAMS, 2, 0}},
+                            mixed[] = {{0.3f, ROW_GRADS, 0, 0},
+                                       {-0.2f, ROW_KEPT, 1, 0},
+                                       {0.9f, ROW_PARAMS, 2, 0}},
+                            past[] = {{0.3f, ROW_GRADS, 0, -size}, {-0.2f, ROW_KEPT + 1, 1, 1 - size}},
+                            from_past[] = {{1, ROW_PARAMS, 0, 0}, {0.5f, ROW_KEPT + 1, 2, size}},
+                            one[] = {{1, ROW_PARAMS, 22, 0}},
+                            back[] = {{0.5f, ROW_GRADS, 4, 0}, {0.5f, ROW_GRADS, 0, 0}};
         const struct blend first[] = {
-            {ROW_PARAMS, 22, NO_ROW, 0, TO_END, all, NULL, thirds, 3},
-            {ROW_GRADS, 4, 5, 0, TO_END, all, mixed, thirds, 3},
-            {ROW_KEEP1, 1, NO_ROW, 10, 3001, all, mixed, thirds, 3},
+            {ROW_PARAMS, 22, NO_ROW, 0, TO_END, all, 3},
+            {ROW_GRADS, 4, 5, 0, TO_END, mixed, 3},
+            {ROW_KEPT + 1, 1, NO_ROW, 10, 3001, mixed, 3},
+            {ROW_KEPT + 1, 2, NO_ROW, (size_t)size, (size_t)size + 900, past,
+             2}, /* a row of another length */
         };
         const struct blend second[] = {
-            {ROW_PARAMS, 0, NO_ROW, 0, TO_END, one, NULL, whole, 1},
-            {ROW_GRADS, 0, 19, 64, 128, back, NULL, halves, 2}, /* reads what it writes */
+            {ROW_PARAMS, 0, NO_ROW, 0, TO_END, one, 1},
+            {ROW_GRADS, 0, 19, 64, 128, back, 2}, /* reads what it writes */
+            {ROW_KEPT, 2, NO_ROW, 0, TO_END, from_past, 2},
         };
-        must(both[k]->ops->mix(both[k], first, 3));
+        must(both[k]->ops->mix(both[k], first, 4));
         struct blend many[18]; /* more than go along with a launch */
         for (size_t i = 0; i < 18; i++)
-            many[i] = (struct blend){ROW_KEEP0, 3 + i, NO_ROW, i, TO_END, all, NULL, thirds, 1 + i % 3};
-        must(both[k]->ops->mix(both[k], second, 2));
+            many[i] = (struct blend){ROW_KEPT, 3 + i, NO_ROW, i, TO_END, all, 1 + i % 3};
+        must(both[k]->ops->mix(both[k], second, 3));
         must(both[k]->ops->mix(both[k], many, 18));
     }
     same_rows(host, cuda, "mixes");

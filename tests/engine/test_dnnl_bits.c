@@ -45,13 +45,13 @@ static struct graph *small_resnet(void)
     return g;
 }
 
-struct rows { /* what REPLICAS replicas end with */
+struct outcome { /* what REPLICAS replicas end with */
     float *params, *grads, *stats;
     double loss[REPLICAS], exam_loss[REPLICAS];
     size_t hits[REPLICAS], exam_hits[REPLICAS];
 };
 
-static void rows_release(struct rows *r)
+static void rows_release(struct outcome *r)
 {
     free(r->params);
     free(r->grads);
@@ -62,6 +62,7 @@ static struct engine *open_engine(const struct graph *g, const struct dataset *d
                                   size_t n_replicas, enum precision precision, enum isa isa)
 {
     struct engine_setup setup = {.graph = g,
+                                 .rows = rows_of(g, NULL),
                                  .train = &d->train,
                                  .test = &d->test,
                                  .n_replicas = n_replicas,
@@ -85,7 +86,7 @@ static void write_start(struct engine *e, const struct graph *g, size_t row, siz
     free(params);
 }
 
-static void read_end(struct engine *e, const struct graph *g, size_t row, size_t replica, struct rows *out)
+static void read_end(struct engine *e, const struct graph *g, size_t row, size_t replica, struct outcome *out)
 {
     assert_null(e->ops->read(e, ROW_GRADS, row, out->grads + replica * g->size));
     assert_null(e->ops->read(e, ROW_STATS, row, out->stats + replica * g->stats_size));
@@ -99,17 +100,17 @@ static void make_lesson(const struct dataset *d, size_t row, size_t replica, int
     *out = (struct lesson){.replica = row, .picks = picks, .seed = replica + 77};
 }
 
-static struct rows rows_new(const struct graph *g)
+static struct outcome rows_new(const struct graph *g)
 {
-    return (struct rows){.grads = calloc(g->size * REPLICAS, sizeof(float)),
-                         .stats = calloc(g->stats_size * REPLICAS, sizeof(float))};
+    return (struct outcome){.grads = calloc(g->size * REPLICAS, sizeof(float)),
+                            .stats = calloc(g->stats_size * REPLICAS, sizeof(float))};
 }
 
 /* All replicas in one engine, `together` of them in each call. */
-static struct rows run_together(const struct graph *g, const struct dataset *d, int threads, size_t together,
-                                enum precision precision, enum isa isa)
+static struct outcome run_together(const struct graph *g, const struct dataset *d, int threads,
+                                   size_t together, enum precision precision, enum isa isa)
 {
-    struct rows out = rows_new(g);
+    struct outcome out = rows_new(g);
     struct engine *e = open_engine(g, d, threads, REPLICAS, precision, isa);
     struct pick picks[REPLICAS][BATCH];
     struct lesson lessons[REPLICAS];
@@ -137,10 +138,10 @@ static struct rows run_together(const struct graph *g, const struct dataset *d, 
 }
 
 /* Each replica alone in an engine of its own. */
-static struct rows run_apart(const struct graph *g, const struct dataset *d, int threads,
-                             enum precision precision)
+static struct outcome run_apart(const struct graph *g, const struct dataset *d, int threads,
+                                enum precision precision)
 {
-    struct rows out = rows_new(g);
+    struct outcome out = rows_new(g);
     for (size_t i = 0; i < REPLICAS; i++) {
         struct engine *e = open_engine(g, d, threads, 1, precision, ISA_BEST);
         struct pick picks[BATCH];
@@ -162,7 +163,7 @@ static struct rows run_apart(const struct graph *g, const struct dataset *d, int
     return out;
 }
 
-static void check_same(const struct graph *g, const struct rows *a, const struct rows *b)
+static void check_same(const struct graph *g, const struct outcome *a, const struct outcome *b)
 {
     assert_memory_equal(a->grads, b->grads, g->size * REPLICAS * sizeof(float));
     assert_memory_equal(a->stats, b->stats, g->stats_size * REPLICAS * sizeof(float));
@@ -180,14 +181,14 @@ static void check_bits(enum precision precision)
     } ways[] = {{1, 8}, {2, 1}, {2, 8}, {2, 3}, {3, 8}, {3, 2}, {5, 7}};
     struct graph *g = small_resnet();
     struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
-    struct rows want = run_together(g, d, 1, 1, precision, ISA_BEST);
+    struct outcome want = run_together(g, d, 1, 1, precision, ISA_BEST);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        struct rows have = run_together(g, d, ways[i].threads, ways[i].together, precision, ISA_BEST);
+        struct outcome have = run_together(g, d, ways[i].threads, ways[i].together, precision, ISA_BEST);
         check_same(g, &have, &want);
         rows_release(&have);
     }
     for (int threads = 1; threads <= 3; threads++) {
-        struct rows have = run_apart(g, d, threads, precision);
+        struct outcome have = run_apart(g, d, threads, precision);
         check_same(g, &have, &want);
         rows_release(&have);
     }
@@ -248,9 +249,9 @@ static void check_every_isa(enum precision precision)
 {
     struct graph *g = any_network();
     struct dataset *d = random_dataset(3, input, CLASSES, 60, 90);
-    struct rows want = run_together(g, d, 1, 1, precision, ISA_any);
+    struct outcome want = run_together(g, d, 1, 1, precision, ISA_any);
     for (enum isa isa = ISA_avx2; isa <= isa_here(); isa++) {
-        struct rows have = run_together(g, d, 1, 1, precision, isa);
+        struct outcome have = run_together(g, d, 1, 1, precision, isa);
         check_same(g, &have, &want);
         rows_release(&have);
     }
@@ -315,7 +316,7 @@ static void an_exam_changes_no_row(void **state)
     write_start(e, g, 0, 0);
     make_lesson(d, 0, 0, 0, picks, &l);
     assert_null(e->ops->learn(e, &l, 1));
-    struct rows before = rows_new(g), after = rows_new(g);
+    struct outcome before = rows_new(g), after = rows_new(g);
     read_end(e, g, 0, 0, &before);
     struct exam x = {.on_train = true, .n = 60};
     assert_null(e->ops->examine(e, &x, 1));

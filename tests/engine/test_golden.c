@@ -259,8 +259,12 @@ static void the_steps_go_as_in_pytorch(void **state)
     struct samples train = make_samples(golden, 0, golden->steps * golden->batch);
     struct samples test = make_samples(golden, 1, GOLDEN_EXAM);
     struct optim_settings optim = choose_optim(golden);
-    struct engine_setup setup = {
-        .graph = g, .train = &train, .test = &test, .n_replicas = 1, .optim = &optim};
+    struct engine_setup setup = {.graph = g,
+                                 .rows = rows_of(g, &optim),
+                                 .train = &train,
+                                 .test = &test,
+                                 .n_replicas = 1,
+                                 .optim = &optim};
     setup.batch = golden->batch;
     setup.threads = 2;
     struct engine *e = NULL;

@@ -44,6 +44,7 @@ static struct fixture fixture_new(size_t n_replicas, int threads, const struct o
     struct fixture f = {.g = model_build("mlp:100", shape, 3), .d = random_dataset(1, shape, 3, 10, 5)};
     f.setup = (struct engine_setup){
         .graph = f.g, .train = &f.d->train, .test = &f.d->test, .n_replicas = n_replicas};
+    f.setup.rows = rows_of(f.g, optim);
     f.setup.batch = 2;
     f.setup.threads = threads;
     f.setup.optim = optim;
@@ -64,18 +65,18 @@ static void rows_are_apart_and_hold_what_is_written(void **state)
     assert_null(host_init(&h, &engine_null, &f.setup));
     size_t size = f.g->size;
     float *x = calloc(size, sizeof *x);
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < f.setup.rows.n; row++)
         for (size_t r = 0; r < 3; r++) {
-            assert_int_equal((uintptr_t)host_row(&h, (enum row)row, r) % 64, 0);
-            for (size_t i = 0; i < row_size(&f.setup, (enum row)row); i++)
-                x[i] = (float)(row * 100 + (int)r) + (float)i * 1e-3f;
-            assert_null(host_write(&h.engine, (enum row)row, r, x));
+            assert_int_equal((uintptr_t)host_row(&h, row, r) % 64, 0);
+            for (size_t i = 0; i < row_size(&f.setup, row); i++)
+                x[i] = (float)(row * 100 + r) + (float)i * 1e-3f;
+            assert_null(host_write(&h.engine, row, r, x));
         }
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < f.setup.rows.n; row++)
         for (size_t r = 0; r < 3; r++) {
-            assert_null(host_read(&h.engine, (enum row)row, r, x));
-            for (size_t i = 0; i < row_size(&f.setup, (enum row)row); i++)
-                assert_true(x[i] == (float)(row * 100 + (int)r) + (float)i * 1e-3f);
+            assert_null(host_read(&h.engine, row, r, x));
+            for (size_t i = 0; i < row_size(&f.setup, row); i++)
+                assert_true(x[i] == (float)(row * 100 + r) + (float)i * 1e-3f);
         }
     free(x);
     host_release(&h);
@@ -92,8 +93,8 @@ static void rows_start_as_zeros_and_slots_as_the_optimiser_says(void **state)
         for (size_t i = 0; i < f.g->size; i++) {
             assert_true(host_row(&h, ROW_PARAMS, r)[i] == 0);
             assert_true(host_row(&h, ROW_GRADS, r)[i] == 0);
-            assert_true(host_row(&h, ROW_SLOT0, r)[i] == 0.5f);
-            assert_true(host_row(&h, ROW_SLOT1, r)[i] == 0);
+            assert_true(host_row(&h, ROW_SLOT, r)[i] == 0.5f);
+            assert_true(host_row(&h, ROW_SLOT + 1, r)[i] == 0);
         }
     host_release(&h);
     fixture_free(&f);
@@ -105,13 +106,60 @@ static void rows_are_as_long_as_the_graph_and_optimiser_ask(void **state)
     struct fixture f = fixture_new(1, 1, NULL);
     assert_int_equal(row_size(&f.setup, ROW_PARAMS), f.g->size);
     assert_int_equal(row_size(&f.setup, ROW_STATS), 0);
-    assert_int_equal(row_size(&f.setup, ROW_SLOT0), 0);
-    f.setup.optim = &trace;
-    assert_int_equal(row_size(&f.setup, ROW_SLOT1), f.g->size);
+    assert_int_equal(row_size(&f.setup, ROW_SLOT), 0);
+    fixture_free(&f);
+    f = fixture_new(1, 1, &trace);
+    assert_int_equal(row_size(&f.setup, ROW_SLOT + 1), f.g->size);
+    assert_int_equal(row_size(&f.setup, ROW_KEPT), 0);
     fixture_free(&f);
     struct graph *g = model_build("fashion-cnn", (struct shape){1, 28, 28}, 10);
-    assert_int_equal(row_size(&(struct engine_setup){.graph = g}, ROW_STATS), 2 * (32 + 64));
+    assert_int_equal(rows_of(g, NULL).of[ROW_STATS].size, 2 * (32 + 64));
     graph_free(g);
+}
+
+/* A history of three gradients: into it and out of it, with shifts, and floats of one slot of it into another. */
+static void a_row_may_be_longer_than_the_network(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(2, 2, NULL);
+    size_t n = f.g->size;
+    rows_keep(&f.setup.rows, (struct row_entry){.name = "history", .size = 3 * n, .start = 0.5f});
+    rows_keep(&f.setup.rows, (struct row_entry){.name = "few", .size = 7});
+    struct engine *e;
+    assert_null(engine_ref.open(&f.setup, &e));
+    const enum row history = ROW_KEPT, few = ROW_KEPT + 1;
+    float *g = e->ops->floats(e, ROW_GRADS, 1), *h = e->ops->floats(e, history, 1),
+          *x = e->ops->floats(e, few, 1);
+    for (size_t i = 0; i < n; i++)
+        g[i] = (float)(i % 11);
+    assert_true(h[0] == 0.5f && h[3 * n - 1] == 0.5f);
+    const struct addend in = {2, ROW_GRADS, 1, -(ptrdiff_t)n}, on = {1, history, 1, -(ptrdiff_t)n},
+                        out[] = {{1, few, 1, 0}, {3, history, 1, (ptrdiff_t)(2 * n + 1)}};
+    assert_null(e->ops->mix(e, &(struct blend){history, 1, NO_ROW, n, 2 * n, &in, 1}, 1));
+    assert_null(e->ops->mix(e, &(struct blend){history, 1, NO_ROW, 2 * n, TO_END, &on, 1}, 1));
+    assert_null(e->ops->mix(e, &(struct blend){few, 1, NO_ROW, 0, TO_END, out, 2}, 1));
+    for (size_t i = 0; i < n; i++)
+        assert_true(h[i] == 0.5f && h[n + i] == 2 * g[i] && h[2 * n + i] == 2 * g[i]);
+    for (size_t i = 0; i < 7; i++)
+        assert_true(x[i] == 6 * g[i + 1]);
+    double product;
+    struct dot d = {.replica = 1, .row = few, .other = history, .first = 1, .end = 4, .shift = (ptrdiff_t)n};
+    assert_null(engine_dot(e, &d, NULL, &product));
+    assert_true(product == 6 * 2 * (double)(g[2] * g[1] + g[3] * g[2] + g[4] * g[3]));
+    engine_close(e);
+    fixture_free(&f);
+}
+
+static void an_engine_without_the_rows_of_its_network_is_refused(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, 1, NULL);
+    struct engine *e;
+    f.setup.rows = (struct rows){.n = 0};
+    fault bad = engine_ref.open(&f.setup, &e);
+    assert_int_equal(fault_kind_of(bad), FAULT_USAGE);
+    fault_drop(bad);
+    fixture_free(&f);
 }
 
 static void rows_can_be_reached_where_they_lie(void **state)
@@ -187,11 +235,13 @@ static void a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum(void **state)
     struct engine *e;
     assert_null(engine_ref.open(&f.setup, &e));
     size_t n = f.g->size, first = 5;
-    const size_t rows[BLEND_ROWS] = {0, 1, 2, 3, 4, 5};
     float *expected = calloc(n, sizeof *expected), *blended = calloc(BLEND_ROWS * n, sizeof *blended);
     for (size_t k = 0; k < sizeof blend_terms / sizeof *blend_terms; k++)
         for (size_t into = 0; into <= blend_terms[k]; into++) {
             const float *w = blend_weights[k], *from[BLEND_ROWS];
+            struct addend addends[BLEND_ROWS - 1];
+            for (size_t t = 0; t < blend_terms[k]; t++)
+                addends[t] = (struct addend){.weight = w[t], .row = ROW_GRADS, .from = t + 1};
             for (size_t r = 0; r < BLEND_ROWS; r++) {
                 fill_rough(e->ops->floats(e, ROW_GRADS, r), n, r);
                 fill_rough(blended + r * n, n, r);
@@ -202,7 +252,7 @@ static void a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum(void **state)
                 for (size_t t = 1; t < blend_terms[k]; t++)
                     expected[i] += w[t] * blended[(t + 1) * n + i];
             }
-            struct blend b = {ROW_GRADS, into, NO_ROW, first, TO_END, rows + 1, NULL, w, blend_terms[k]};
+            struct blend b = {ROW_GRADS, into, NO_ROW, first, TO_END, addends, blend_terms[k]};
             assert_null(e->ops->mix(e, &b, 1));
             host_blend(blended + into * n + first, from + 1, w, blend_terms[k], n - first);
             assert_memory_equal(blended + into * n + first, expected + first, (n - first) * sizeof *blended);
@@ -305,8 +355,8 @@ static void an_update_steps_every_element_once_and_only_its_replicas(void **stat
             for (size_t i = 0; i < f.g->size; i++) {
                 assert_true(host_row(&h, ROW_PARAMS, r)[i] ==
                             (float)(i % 7) - 0.25f * t * (float)(i % 5 + r));
-                assert_true(host_row(&h, ROW_SLOT0, r)[i] == (t > 0 ? 1.5f : 0.5f));
-                assert_true(host_row(&h, ROW_SLOT1, r)[i] == (t > 0 ? (float)(i % 7) : 0));
+                assert_true(host_row(&h, ROW_SLOT, r)[i] == (t > 0 ? 1.5f : 0.5f));
+                assert_true(host_row(&h, ROW_SLOT + 1, r)[i] == (t > 0 ? (float)(i % 7) : 0));
             }
         }
         host_release(&h);
@@ -426,6 +476,8 @@ int main(void)
         cmocka_unit_test(rows_are_apart_and_hold_what_is_written),
         cmocka_unit_test(rows_start_as_zeros_and_slots_as_the_optimiser_says),
         cmocka_unit_test(rows_are_as_long_as_the_graph_and_optimiser_ask),
+        cmocka_unit_test(a_row_may_be_longer_than_the_network),
+        cmocka_unit_test(an_engine_without_the_rows_of_its_network_is_refused),
         cmocka_unit_test(rows_can_be_reached_where_they_lie),
         cmocka_unit_test(rows_that_change_places_keep_their_floats),
         cmocka_unit_test(a_blend_has_the_bits_of_a_mix_and_of_the_plain_sum),

@@ -67,10 +67,11 @@ static struct fixture fixture_new(void)
     struct engine_setup setup = {.graph = f.g, .train = &f.d->train, .test = &f.d->test};
     setup.n_replicas = REPLICAS;
     setup.n_spare = 1;
-    setup.n_keep = 1;
     setup.batch = BATCH;
     setup.threads = 1;
     setup.optim = &heavy;
+    setup.rows = rows_of(f.g, &heavy);
+    rows_keep(&setup.rows, (struct row_entry){.name = "kept", .size = 77});
     setup.rows_on_host = true;
     assert_null(engine_open(kind_find(&engine_kinds, "ref"), &setup, &f.here));
     assert_null(engine_open(&kind, &setup, &f.far));
@@ -121,20 +122,19 @@ static void train_a_round(struct engine *e, uint64_t k, struct witness *w)
     assert_null(e->ops->learn(e, lessons, REPLICAS));
     assert_true(lessons[0].loss > 0);
     assert_null(e->ops->update(e, updates, REPLICAS));
-    const size_t from[] = {0, 1};
-    const float weights[] = {0.25f, 0.75f};
-    struct blend blend = {.row = ROW_PARAMS, .into = 1, .also = REPLICAS, .end = TO_END, .from = from, .weights = weights, .n = 2};
+    const struct addend addends[] = {{0.25f, ROW_PARAMS, 0, 0}, {0.75f, ROW_PARAMS, 1, 0}};
+    struct blend blend = {
+        .row = ROW_PARAMS, .into = 1, .also = REPLICAS, .end = TO_END, .addends = addends, .n = 2};
     assert_null(e->ops->mix(e, &blend, 1));
     e->ops->floats(e, ROW_PARAMS, 2)[k] += 0.5f; /* as a peer would write it */
 }
 
 static void all_rows_are_alike(struct fixture *f)
 {
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < f->here->setup.rows.n; row++)
         for (size_t i = 0; i < REPLICAS; i++)
-            assert_memory_equal(f->here->ops->floats(f->here, (enum row)row, i),
-                                f->far->ops->floats(f->far, (enum row)row, i),
-                                row_size(&f->here->setup, (enum row)row) * sizeof(float));
+            assert_memory_equal(f->here->ops->floats(f->here, row, i), f->far->ops->floats(f->far, row, i),
+                                row_size(&f->here->setup, row) * sizeof(float));
 }
 
 static void it_trains_to_the_same_bits(void **state)

@@ -351,7 +351,8 @@ static void bf16_is_beyond_the_reference(void **state)
 {
     (void)state;
     struct graph *g = busy_network();
-    struct engine_setup setup = {.graph = g, .n_replicas = 1, .batch = 1, .precision = PRECISION_BF16};
+    struct engine_setup setup = {
+        .graph = g, .rows = rows_of(g, NULL), .n_replicas = 1, .batch = 1, .precision = PRECISION_BF16};
     struct engine *e = NULL;
     fault f = engine_ref.open(&setup, &e);
     assert_non_null(f);

@@ -18,8 +18,13 @@ static void describe_auto(char *text, size_t n)
     struct shape input = {1, 1, 4};
     struct graph *g = model_build("mlp:3", input, 2);
     struct dataset *d = random_dataset(1, input, 2, 8, 4);
-    struct engine_setup setup = {
-        .graph = g, .train = &d->train, .test = &d->test, .n_replicas = 1, .batch = 2, .threads = 1};
+    struct engine_setup setup = {.graph = g,
+                                 .rows = rows_of(g, NULL),
+                                 .train = &d->train,
+                                 .test = &d->test,
+                                 .n_replicas = 1,
+                                 .batch = 2,
+                                 .threads = 1};
     struct engine *e;
     must(engine_open(&engine_kinds.rows[0], &setup, &e));
     engine_describe(e, text, n);

@@ -494,8 +494,7 @@ static void a_description_has_a_line_for_every_layer(void **state)
     net_dropout(&net, 0.25);
     net_linear(&net, 10);
     struct graph *g = net_build(&net, (struct shape){1, 28, 28}, 10);
-    char *text = NULL;
-    assert_null(graph_describe(g, &text));
+    char *text = described(g);
     assert_string_equal(text,
                         "layer      what                       output       parameters\n"
                         "input                                 1 x 28 x 28\n"

@@ -3,6 +3,7 @@
 #include "api/registry.h"
 #include "experiment/experiment.h"
 #include "graph/graph.h"
+#include "support/network.h"
 
 #include <glob.h>
 #include <setjmp.h>
@@ -62,8 +63,7 @@ static void every_layer_can_be_written(void **state)
         (struct shape){1, 28, 28}, &g);
     if (f)
         fail_msg("%s", fault_text(f));
-    char *text = NULL;
-    assert_null(graph_describe(g, &text));
+    char *text = described(g);
     assert_string_equal(text,
                         "layer       what                          output       parameters\n"
                         "input                                     1 x 28 x 28\n"

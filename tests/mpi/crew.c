@@ -116,7 +116,11 @@ void crew_open_row(struct crew *c, struct strategy_row row, const char *more)
 
 void crew_open(struct crew *c, strategy_run *program, const char *more)
 {
-    crew_open_row(c, (struct strategy_row){.run = program, .hears_everyone = true, .n_keep = 2}, more);
+    crew_open_row(c,
+                  (struct strategy_row){.run = program,
+                                        .hears_everyone = true,
+                                        .kept = {{.name = "first"}, {.name = "second"}}},
+                  more);
 }
 
 fault crew_play(struct crew *c)
@@ -174,7 +178,7 @@ bool crew_row_is(struct agent *a, enum row row, float value)
 bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_t first, size_t end,
                     float value)
 {
-    struct term term = {1, row, p};
+    struct term term = {1, row, p, 0};
     enum row into = row == ROW_STATS ? ROW_STATS : ROW_GRADS; /* any that is as long */
     fault f = link_mix(a->link, into, first, end, &term, 1);
     bool same = !f && all_are(crew_row(a, into) + first, end - first, value);

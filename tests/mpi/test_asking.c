@@ -7,7 +7,8 @@
 #include "mpi/crew.h"
 
 /* Anything may be asked of me at any time: a copy of my rows learns. */
-static const struct strategy_row meeting = {.meets_at_any_time = true, .hears_everyone = true, .n_keep = 2};
+static const struct strategy_row meeting = {
+    .meets_at_any_time = true, .hears_everyone = true, .kept = {{.name = "first"}, {.name = "second"}}};
 
 static struct strategy_row with(struct strategy_row row, strategy_run *program)
 {
@@ -221,7 +222,7 @@ static void a_rank_that_sleeps_can_be_met(void **state)
 
 /* ---- rows ---- */
 
-static const enum row all_rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1, ROW_KEEP0, ROW_KEEP1};
+static const enum row all_rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT, ROW_SLOT + 1, ROW_KEPT, ROW_KEPT + 1};
 
 /* Everyone takes over what the last rank has. */
 static fault adopt_the_last(struct agent *a)

@@ -16,7 +16,7 @@ static fault send_parameters(struct agent *a, size_t to)
 
 static fault mix_up_to(struct agent *a, size_t end, double factor)
 {
-    struct term mine = {factor, ROW_PARAMS, NULL};
+    struct term mine = {factor, ROW_PARAMS, NULL, 0};
     return link_mix(a->link, ROW_PARAMS, 0, end, &mine, 1);
 }
 
@@ -75,7 +75,7 @@ static fault swap_and_write(struct agent *a)
         float both = crew_row(a, ROW_PARAMS)[0];
         TRY(send_parameters(a, after(a)));
         TRY(link_recv_rows(a->link, before(a), OFFERED, &p, NULL));
-        struct term terms[] = {{0.5, ROW_PARAMS, NULL}, {0.5, ROW_PARAMS, &p}};
+        struct term terms[] = {{0.5, ROW_PARAMS, NULL, 0}, {0.5, ROW_PARAMS, &p, 0}};
         both = 0.5f * both + 0.5f * message_floats(mpi_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
         TRY(link_mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
         CHECK(crew_row_is(a, ROW_PARAMS, both));
@@ -300,8 +300,10 @@ static void a_look_does_not_come_before_a_write_that_waits_for_readers_alone(voi
     struct crew c;
     (void)state;
     crew_open_row(&c,
-                  (struct strategy_row){
-                      .run = write_beside_a_look, .hears_everyone = true, .n_keep = 2, .asynchronous = true},
+                  (struct strategy_row){.run = write_beside_a_look,
+                                        .hears_everyone = true,
+                                        .kept = {{.name = "first"}, {.name = "second"}},
+                                        .asynchronous = true},
                   "");
     c.run->stage.rounds = 1000;
     c.watcher.is_due = always;

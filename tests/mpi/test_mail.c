@@ -8,7 +8,7 @@
 
 static fault double_parameters(struct agent *a)
 {
-    struct term twice = {2, ROW_PARAMS, NULL};
+    struct term twice = {2, ROW_PARAMS, NULL, 0};
     return link_mix(a->link, ROW_PARAMS, 0, TO_END, &twice, 1);
 }
 
@@ -37,7 +37,7 @@ static void rows_arrive_as_they_were_when_sent_though_they_are_mixed_afterwards(
 /* A lesson writes gradients and statistics, a step parameters and slots. */
 static fault send_and_learn(struct agent *a)
 {
-    static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT0, ROW_SLOT1};
+    static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT, ROW_SLOT + 1};
     struct parcel p;
     for (size_t i = 0; i < 4; i++)
         crew_fill(a, rows[i], (float)(a->index + 1));
@@ -112,10 +112,10 @@ static fault mix_many(struct agent *a)
 {
     struct term terms[70];
     for (size_t i = 0; i < 70; i++)
-        terms[i] = (struct term){0.5, ROW_GRADS, NULL};
+        terms[i] = (struct term){0.5, ROW_GRADS, NULL, 0};
     crew_fill(a, ROW_GRADS, 2);
-    TRY(link_mix(a->link, ROW_KEEP0, 3, TO_END, terms, 70));
-    CHECK(crew_row(a, ROW_KEEP0)[2] == 0 && crew_row(a, ROW_KEEP0)[3] == 70);
+    TRY(link_mix(a->link, ROW_KEPT, 3, TO_END, terms, 70));
+    CHECK(crew_row(a, ROW_KEPT)[2] == 0 && crew_row(a, ROW_KEPT)[3] == 70);
     return OK;
 }
 

@@ -80,7 +80,7 @@ static void a_native_sum_is_over_all_or_refused(void **state)
 /* A copy of this rank's parameters and slots after a run; the caller frees. */
 static float *learn_with(const char *strategy, size_t *n_bytes)
 {
-    static const enum row rows[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
+    static const enum row rows[] = {ROW_PARAMS, ROW_SLOT, ROW_SLOT + 1};
     struct crew c;
     size_t n = crew_seat()->n_ranks;
     char *more = text_of("topology: \"%s:%zu\"\nstrategy: %s\n", n > 2 ? "cycle" : "path", n, strategy);

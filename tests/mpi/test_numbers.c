@@ -25,7 +25,7 @@ static fault asks(struct agent *a)
     TRY(agent_loss(a, &x));
     CHECK(x == a->loss);
     crew_fill(a, ROW_GRADS, -2);
-    TRY(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_GRADS, 5, 9}, &x));
+    TRY(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_GRADS, 5, 9, 0}, &x));
     CHECK(x == -24);
     TRY(agent_update(a));
     CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "or after a step with it");
@@ -60,7 +60,7 @@ static int remove_folder(void **state)
     return failed;
 }
 
-static char *experiment_in(const char *world)
+static char *experiment_in(const char *strategy, const char *world)
 {
     return text_of(
         "name: asks\n"
@@ -68,8 +68,8 @@ static char *experiment_in(const char *world)
         "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
         "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
         "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
-        "world: %s\nagents: %zu\nstrategy: asking\n",
-        world, crew_seat()->n_ranks);
+        "world: %s\nagents: %zu\nstrategy: %s\n",
+        world, crew_seat()->n_ranks, strategy);
 }
 
 struct stops {
@@ -98,11 +98,11 @@ static fault sha_of(veche_run *r, char sha[65])
 }
 
 /* Stopped at or after this round (0: not), and gone on with. */
-static fault train(const char *world, uint64_t stop_at, char sha[65])
+static fault train(const char *strategy, const char *world, uint64_t stop_at, char sha[65])
 {
     veche_experiment *e;
     struct stops s = {.at = stop_at};
-    char path[128], *text = experiment_in(world);
+    char path[128], *text = experiment_in(strategy, world);
     fault f = veche_parse(text, "test", &e);
     free(text);
     TRY(f);
@@ -125,20 +125,46 @@ static fault train(const char *world, uint64_t stop_at, char sha[65])
     return f;
 }
 
-static void a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped(void **state)
+static void has_the_same_bits(const char *strategy)
 {
-    (void)state;
     char here[65] = "", there[65] = "", again[3][65] = {""};
     struct rng r = rng_stream(1, 0, RNG_TEST, 11);
-    fault f = train("local", 0, here);
+    fault f = train(strategy, "local", 0, here);
     if (!f)
-        f = train("mpi", 0, there);
+        f = train(strategy, "mpi", 0, there);
     for (int i = 0; !f && i < 3; i++)
-        f = train("mpi", 1 + rng_below(&r, 12), again[i]);
+        f = train(strategy, "mpi", 1 + rng_below(&r, 12), again[i]);
     must(f);
     assert_string_equal(crew_leads() ? here : "", there);
     for (int i = 0; i < 3; i++)
         assert_string_equal(there, again[i]);
+}
+
+static void a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped(void **state)
+{
+    (void)state;
+    has_the_same_bits("asking");
+}
+
+static void a_strategy_with_rows_of_other_lengths_does_so_too(void **state)
+{
+    (void)state;
+    has_the_same_bits("hoarding");
+}
+
+static fault mixes_what_is_not_there(struct agent *a)
+{
+    size_t n = a->stage->n_params;
+    const struct term late = {1, ROW_PARAMS, NULL, 1}, own = {1, ROW_PARAMS, NULL, -1};
+    CHECK_FAULT(link_mix(a->link, ROW_GRADS, 0, n, &late, 1), FAULT_USAGE, "of its parameters, which has");
+    CHECK_FAULT(link_mix(a->link, ROW_PARAMS, 1, n, &own, 1), FAULT_USAGE, "that are still to be read");
+    return OK;
+}
+
+static void floats_that_a_row_does_not_have_are_not_mixed(void **state)
+{
+    (void)state;
+    crew_run(mixes_what_is_not_there, "");
 }
 
 int main(void)
@@ -146,6 +172,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_is_told_the_numbers_of_its_own_rows),
         cmocka_unit_test(a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped),
+        cmocka_unit_test(a_strategy_with_rows_of_other_lengths_does_so_too),
+        cmocka_unit_test(floats_that_a_row_does_not_have_are_not_mixed),
     };
     return crew_join() ? crew_run_tests(tests, make_folder, remove_folder) : 1;
 }

@@ -220,10 +220,10 @@ static void a_stop_reaches_those_that_are_not_in_step(void **state)
  * neighbour. */
 static fault count_rounds_in_rows(struct agent *a)
 {
-    struct term terms[] = {{1, ROW_PARAMS, NULL}, {1, ROW_KEEP0, NULL}};
+    struct term terms[] = {{1, ROW_PARAMS, NULL, 0}, {1, ROW_KEPT, NULL, 0}};
     struct parcel p;
     crew_fill(a, ROW_PARAMS, (float)a->index);
-    crew_fill(a, ROW_KEEP0, 1);
+    crew_fill(a, ROW_KEPT, 1);
     while (agent_goes_on(a)) {
         TRY(link_send_rows(a->link, after(a), a->k, whole(ROWS_PARAMS)));
         TRY(link_recv_rows(a->link, before(a), a->k, &p, NULL));
@@ -251,8 +251,8 @@ static fault look_at_all(struct crew *c, float k, float *row)
         CHECK(all_are(row, c->size, k + (float)i));
         CHECK(w->ops->account(w, i).k == (uint64_t)k);
     }
-    const size_t ends[2] = {0, c->n - 1};
-    TRY(w->ops->blend(w, ROW_PARAMS, ends, (const float[]){0.5f, 2}, 2));
+    const struct addend ends[] = {{0.5f, ROW_PARAMS, 0, 0}, {2, ROW_PARAMS, c->n - 1, 0}};
+    TRY(w->ops->blend(w, ROW_PARAMS, ends, 2));
     TRY(w->ops->read(w, ROW_PARAMS, world_model_row(&c->run->stage), row));
     CHECK(all_are(row, c->size, 0.5f * k + 2 * (k + (float)(c->n - 1))));
     return OK;
@@ -296,7 +296,7 @@ static void the_leader_looks_when_all_are_at_the_end_of_the_round_that_is_due(vo
 static fault expect_what_was_written(struct agent *a)
 {
     CHECK(crew_row_is(a, ROW_PARAMS, (float)a->index + 0.5f));
-    CHECK(crew_row_is(a, ROW_SLOT1, 3));
+    CHECK(crew_row_is(a, ROW_SLOT + 1, 3));
     CHECK(a->k == 7 && a->lessons == 70 + a->index && a->steps == 5);
     CHECK(a->link->counts.bytes == 1234);
     return OK;
@@ -315,7 +315,7 @@ static fault write_to_all(struct crew *c)
         for (size_t j = 0; j < c->size; j++)
             row[j] = 3;
         if (!f)
-            f = w->ops->write(w, ROW_SLOT1, i, row);
+            f = w->ops->write(w, ROW_SLOT + 1, i, row);
         w->ops->set_account(w, i, &account);
     }
     free(row);
@@ -377,7 +377,7 @@ static fault send_half_a_gradient(struct agent *a)
         CHECK(half_is(a, half, size, 7) && half_is(a, 0, half, 0));
         TRY(link_send_rows(a->link, after(a), k, (struct span){ROWS_GRADS, half, size}));
         TRY(link_recv_rows(a->link, before(a), k, &p, NULL));
-        struct term sum[] = {{1, ROW_GRADS, NULL}, {1, ROW_GRADS, &p}};
+        struct term sum[] = {{1, ROW_GRADS, NULL, 0}, {1, ROW_GRADS, &p, 0}};
         TRY(link_mix(a->link, ROW_GRADS, half, size, sum, 2));
         link_drop(a->link, &p);
         sem_post(&let_go);

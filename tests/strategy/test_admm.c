@@ -225,7 +225,7 @@ static void prices_cancel_and_all_end_at_z(void **state)
         read_row(&g, ROW_PARAMS, AGENTS, z);
         for (size_t i = 0; i < AGENTS; i++) {
             read_row(&g, ROW_PARAMS, i, x);
-            read_row(&g, ROW_KEEP0, i, y);
+            read_row(&g, ROW_KEPT, i, y);
             assert_memory_equal(x, z, sizeof z);
             for (size_t j = 0; j < SIZE; j++) {
                 sum[j] += y[j];
@@ -274,7 +274,7 @@ static void rounds_follow_the_paper(void **state)
     read_row(&g, ROW_PARAMS, AGENTS, found);
     assert_true(distance(found, z) < 1e-5);
     for (size_t i = 0; i < AGENTS; i++) {
-        read_row(&g, ROW_KEEP0, i, found);
+        read_row(&g, ROW_KEPT, i, found);
         assert_true(distance(found, y[i]) < 1e-5);
     }
     cast_close(&g);

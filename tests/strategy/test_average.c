@@ -321,7 +321,7 @@ static void statistics_and_momentum_are_averaged_when_asked_for(void **state)
                              "strategy: {kind: average, tau: 2%s}\nagents: 3\n",
                              extras[c]);
         float rows[3][3][128];
-        static const enum row which[] = {ROW_STATS, ROW_SLOT0, ROW_SLOT1};
+        static const enum row which[] = {ROW_STATS, ROW_SLOT, ROW_SLOT + 1};
         cast_open(&g, text, 6);
         free(text);
         cast_play(&g);

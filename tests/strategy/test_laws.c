@@ -430,21 +430,20 @@ static void statistics_and_momentum_travel_only_when_asked_for(void **state)
         cast_play(&g);
         const struct engine_setup *s = &g.run->engine->setup;
         size_t floats = g.size + cases[i].stats * row_size(s, ROW_STATS) +
-                        cases[i].slots * (row_size(s, ROW_SLOT0) + row_size(s, ROW_SLOT1));
+                        cases[i].slots * (row_size(s, ROW_SLOT) + row_size(s, ROW_SLOT + 1));
         struct link_counts c = cast_counts(&g);
         assert_true(c.messages > 0);
         assert_int_equal(c.bytes, c.messages * floats * sizeof(float));
         float stats[2][64], slots[2][128];
         for (size_t a = 0; a < 2; a++) {
             must(g.run->engine->ops->read(g.run->engine, ROW_STATS, a, stats[a]));
-            must(g.run->engine->ops->read(g.run->engine, ROW_SLOT0, a, slots[a]));
+            must(g.run->engine->ops->read(g.run->engine, ROW_SLOT, a, slots[a]));
         }
         /* after the last round's mixing with weights of a half what was mixed is equal, the rest is not */
         if (i < 3) {
             assert_true(cases[i].stats ==
                         !memcmp(stats[0], stats[1], row_size(s, ROW_STATS) * sizeof(float)));
-            assert_true(cases[i].slots ==
-                        !memcmp(slots[0], slots[1], row_size(s, ROW_SLOT0) * sizeof(float)));
+            assert_true(cases[i].slots == !memcmp(slots[0], slots[1], row_size(s, ROW_SLOT) * sizeof(float)));
         }
         cast_close(&g);
     }

@@ -15,7 +15,7 @@ data            data dataset feed split catalogue cifar file folder idx known mo
 data/fetch      fetch child unpack
 graph           graph build layer layers model op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd
-engine          engine host lessons loops mirror op peak row
+engine          engine host lessons loops mirror op peak row rows
 engine/ref      ref
 engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat job phase layout norm
                 add avgpool batchnorm dropout globalpool linear loss maxpool pointwise relu reshape shortcut
@@ -24,7 +24,7 @@ collective      collective cost cube fold group log2 part piece pieces step tree
 topology        topology edge family lapack layout sketch spectrum survey threads weights
 strategy        agent strategy backups centre pairs
 strategy/ps     ps
-world           world waits number numbers
+world           world waits mixing number numbers
 world/local     local actor agenda ask fiber fibers message rows script snapshot tape wires
 world/mpi       mpi ask bell courier exam fetch gone lesson lessons look mail message native near offer pause
                 sendings silence spot wait

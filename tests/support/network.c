@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/page.h"
+
 static const struct kind *row_named(const struct kinds *kinds, const char *name, size_t n_name)
 {
     for (size_t i = 0; i < kinds->n; i++)
@@ -141,6 +143,16 @@ static void random_samples(struct rng *r, struct shape shape, size_t classes, si
     }
 }
 
+char *described(const struct graph *g)
+{
+    struct page page;
+    char *text;
+    assert_null(page_open(&page));
+    graph_describe(g, page.out);
+    assert_null(page_close(&page, OK, &text));
+    return text;
+}
+
 struct dataset *random_dataset(uint64_t seed, struct shape shape, size_t classes, size_t n_train,
                                size_t n_test)
 {
@@ -229,7 +241,8 @@ void net_random(struct network *n, struct rng *r, struct shape input, size_t cla
 struct engine *engine_start(const struct engine_ops *ops, const struct graph *g, const struct dataset *d,
                             size_t n_replicas, size_t batch, int threads, uint64_t seed)
 {
-    struct engine_setup setup = {.graph = g, .train = &d->train, .test = &d->test, .n_replicas = n_replicas};
+    struct engine_setup setup = {
+        .graph = g, .rows = rows_of(g, NULL), .train = &d->train, .test = &d->test, .n_replicas = n_replicas};
     setup.batch = batch;
     setup.threads = threads;
     struct engine *e = NULL;

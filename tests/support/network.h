@@ -48,6 +48,9 @@ void net_release(struct network *n);
 struct graph *model_build(const char *name, struct shape input, size_t classes);
 fault model_try(const char *name, struct shape input, size_t classes, struct graph **out);
 
+/* As `veche check` tells of it; the caller frees. */
+char *described(const struct graph *g);
+
 /* n random pictures with random labels in memory, means 0.4 + 0.05 c, deviations 0.25 + 0.05 c. */
 struct dataset *random_dataset(uint64_t seed, struct shape shape, size_t classes, size_t n_train,
                                size_t n_test);

@@ -66,6 +66,7 @@ static struct engine_setup setup_of(const struct engine_ops *ops, const struct q
 {
     bool judges = ops == &engine_ref || ops == &engine_rounded;
     return (struct engine_setup){.graph = q->g,
+                                 .rows = rows_of(q->g, NULL),
                                  .train = &q->data->train,
                                  .test = &q->data->test,
                                  .n_replicas = q->n_replicas,

@@ -71,7 +71,7 @@ static void no_message_was_lost_or_doubled(const struct cast *g)
         r.messages += m->kind == MOMENT_AVERAGE ? 2 : m->kind == MOMENT_ADOPT;
     }
     assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + r.messages);
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < g->run->engine->setup.rows.n; row++)
         assert_int_equal(g->world->n_free_rows[row] + r.n_rows[row], g->run->engine->setup.n_spare - 1);
 }
 

@@ -183,7 +183,7 @@ static void no_message_was_lost_or_doubled(const struct cast *g, const struct bo
     struct link_counts sum = cast_counts(g);
     struct remains r = remains_of(g);
     assert_int_equal(sum.messages, sum.received + sum.lost + sum.unread + r.messages);
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < g->run->engine->setup.rows.n; row++)
         assert_int_equal(g->world->n_free_rows[row] + r.n_rows[row], g->run->engine->setup.n_spare - 1);
     for (size_t from = 0; from < g->n; from++)
         for (size_t to = 0; to < g->n; to++)

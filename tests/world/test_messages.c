@@ -12,7 +12,7 @@
 
 static void must_have_all_spare_rows_back(const struct cast *g)
 {
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < g->run->engine->setup.rows.n; row++)
         assert_int_equal(g->world->n_free_rows[row], g->run->engine->setup.n_spare - 1);
 }
 

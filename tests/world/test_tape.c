@@ -51,7 +51,7 @@ static bool touches(const struct blend *b, enum row row, size_t at)
 {
     bool found = b->row == row && (b->into == at || b->also == at);
     for (size_t i = 0; i < b->n; i++)
-        found |= (b->from_rows ? b->from_rows[i] : b->row) == row && b->from[i] == at;
+        found |= b->addends[i].row == row && b->addends[i].from == at;
     return found;
 }
 
@@ -156,7 +156,7 @@ static void must_have_equal_rows(struct cast *a, struct cast *b)
 static void random_entry(struct rng *r, struct tape *t, struct cast *plain, struct school *s,
                          uint64_t *lessons, uint64_t *steps)
 {
-    static const enum row equally_long[] = {ROW_PARAMS, ROW_GRADS, ROW_SLOT0, ROW_SLOT1};
+    static const enum row equally_long[] = {ROW_PARAMS, ROW_GRADS, ROW_SLOT, ROW_SLOT + 1};
     struct engine *e = plain->run->engine;
     size_t agent = rng_below(r, AGENTS), n_rows = AGENTS + e->setup.n_spare;
     uint64_t dice = rng_below(r, 10);
@@ -169,26 +169,25 @@ static void random_entry(struct rng *r, struct tape *t, struct cast *plain, stru
         must(tape_update(t, u));
         must(e->ops->update(e, &u, 1));
     } else {
-        size_t from[4], n = 1 + rng_below(r, 4);
-        enum row from_rows[4];
-        float weights[4];
+        size_t n = 1 + rng_below(r, 4);
+        struct addend addends[4];
         bool is_stats = rng_below(r, 4) == 0;
-        for (size_t i = 0; i < n; i++) {
-            from[i] = rng_below(r, n_rows);
-            from_rows[i] = is_stats ? ROW_STATS : equally_long[rng_below(r, 4)];
-            weights[i] = (float)rng_uniform(r) / (float)n;
-        }
         struct blend b = {.row = is_stats ? ROW_STATS : equally_long[rng_below(r, 4)],
                           .into = rng_below(r, n_rows),
                           .also = NO_ROW,
                           .first = rng_below(r, 3) ? 0 : rng_below(r, 8),
                           .end = rng_below(r, 3) ? TO_END : 4 + rng_below(r, 8),
-                          .from = from,
-                          .from_rows = rng_below(r, 2) ? from_rows : NULL,
-                          .weights = weights,
+                          .addends = addends,
                           .n = n};
         if (rng_below(r, 3) == 0)
             b.also = (b.into + 1 + rng_below(r, n_rows - 1)) % n_rows;
+        for (size_t i = 0; i < n; i++) {
+            addends[i] = (struct addend){.weight = (float)rng_uniform(r) / (float)n,
+                                         .row = is_stats ? ROW_STATS : equally_long[rng_below(r, 4)],
+                                         .from = rng_below(r, n_rows)};
+            if (b.end != TO_END && addends[i].row != b.row && !is_stats)
+                addends[i].shift = (ptrdiff_t)rng_below(r, 5);
+        }
         must(tape_blend(t, b));
         must(e->ops->mix(e, &b, 1));
     }
@@ -277,16 +276,14 @@ static void a_silent_tape_computes_nothing(void **state)
     open_group(&g);
     struct school s = school_of(&g);
     struct tape *t;
-    size_t from = 1;
-    float one = 1;
+    const struct addend all = {.weight = 1, .row = ROW_PARAMS, .from = 1};
     watch_calls(g.run->engine, &calls);
     must(tape_new(g.run->engine, (struct tape_client){prepare, answered, &s}, AGENTS, &t));
     tape_set_silent(t, true);
     must(tape_learn(t, 0, 0));
     must(tape_update(t, (struct update){0, 0.1, 1, 0, TO_END}));
     must(tape_blend(
-        t, (struct blend){
-               .row = ROW_PARAMS, .also = NO_ROW, .end = TO_END, .from = &from, .weights = &one, .n = 1}));
+        t, (struct blend){.row = ROW_PARAMS, .also = NO_ROW, .end = TO_END, .addends = &all, .n = 1}));
     assert_false(tape_is_long(t));
     must(tape_flush(t));
     assert_int_equal(calls.n, 0);

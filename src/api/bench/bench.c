@@ -83,19 +83,19 @@ static const struct field rows[] = {
 
 enum { N_ROWS_HERE = sizeof rows / sizeof *rows };
 
-struct row_names {
+struct field_names {
     const struct field *rows;
     size_t n;
 };
 
-static const char *row_name(const void *ctx, size_t i)
+static const char *field_name(const void *ctx, size_t i)
 {
-    const struct row_names *names = ctx;
+    const struct field_names *names = ctx;
     return i < names->n ? names->rows[i].name : NULL;
 }
 
 /* One "key=value". */
-static fault read_setting(const struct row_names *names, const char *text, struct arena *arena,
+static fault read_setting(const struct field_names *names, const char *text, struct arena *arena,
                           void *settings)
 {
     const char *equals = strchr(text, '=');
@@ -109,7 +109,7 @@ static fault read_setting(const struct row_names *names, const char *text, struc
             fault f = field_read(&names->rows[i], equals + 1, arena, settings);
             return f ? fault_before(f, "command line: %s: ", text) : OK;
         }
-    const char *nearest = text_nearest(key, row_name, names);
+    const char *nearest = text_nearest(key, field_name, names);
     return FAIL(FAULT_USAGE, "command line: %s: unknown setting '%s'; did you mean '%s'?", text, key,
                 nearest ? nearest : names->rows[0].name);
 }
@@ -117,7 +117,7 @@ static fault read_setting(const struct row_names *names, const char *text, struc
 fault bench_settings(const struct field *fields, size_t n_fields, const char *const *texts, size_t n,
                      struct arena *arena, void *settings)
 {
-    struct row_names names = {fields, n_fields};
+    struct field_names names = {fields, n_fields};
     TRY(field_defaults(fields, n_fields, arena, settings));
     for (size_t i = 0; i < n; i++)
         TRY(read_setting(&names, texts[i], arena, settings));
@@ -223,6 +223,7 @@ static fault measure(struct bench_settings *s, const struct experiment *e, char 
     TRY(graph_build(&e->model, shape, 10, &graph));
     struct engine_setup setup = {
         .graph = graph,
+        .rows = rows_of(graph, &e->optim),
         .n_replicas = (size_t)s->replicas,
         .batch = (size_t)s->batch,
         .precision = (enum precision)s->precision,

@@ -89,7 +89,7 @@ static double *seconds_of(const struct trial *t, size_t span, int way)
 
 static fault go_that_way(struct agent *a, int way, size_t floats)
 {
-    struct term mine = {1, ROW_PARAMS, NULL};
+    struct term mine = {1, ROW_PARAMS, NULL, 0};
     if (way == COPY)
         return link_mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
     if (way == AT_ONCE) {

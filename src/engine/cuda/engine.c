@@ -33,10 +33,7 @@ struct cuda {
 
 static fault check_setup(const struct engine_setup *s)
 {
-    TRY(engine_check_samples(s->train, s->graph, CUDA_CHANNELS));
-    TRY(engine_check_samples(s->test, s->graph, CUDA_CHANNELS));
-    if (s->n_replicas == 0 || s->batch == 0)
-        return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
+    TRY(engine_check(s, CUDA_CHANNELS));
     if (s->precision != PRECISION_FP32 && s->precision != PRECISION_BF16)
         return FAIL(FAULT_ENGINE, "the engine cuda computes in fp32 or bf16");
     return OK;

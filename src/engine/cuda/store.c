@@ -22,21 +22,20 @@ static fault fill(struct store *r, CUdeviceptr at, size_t n, float value)
               1, 0, r->device->stream, args, NULL);
 }
 
-static fault start_slots(struct store *r)
+static fault start_rows(struct store *r)
 {
     const struct engine_setup *s = r->setup;
-    const struct optim_row *optim = s->optim ? optim_row(s->optim) : NULL;
-    for (size_t i = 0; optim && i < optim->n_slots; i++)
-        TRY(fill(r, r->of_replicas[ROW_SLOT0 + i], r->stride[ROW_SLOT0 + i] * s->n_replicas,
-                 optim->slot_start[i]));
+    for (enum row row = 0; row < s->rows.n; row++)
+        if (s->rows.of[row].start != 0)
+            TRY(fill(r, r->of_replicas[row], r->stride[row] * s->n_replicas, s->rows.of[row].start));
     return OK;
 }
 
 fault store_open(struct store *r, struct device *device, const struct engine_setup *setup)
 {
     *r = (struct store){.device = device, .setup = setup};
-    for (int row = 0; row < N_ROWS; row++) {
-        r->stride[row] = round_up(row_size(setup, (enum row)row), ROW_ALIGN);
+    for (enum row row = 0; row < setup->rows.n; row++) {
+        r->stride[row] = round_up(row_size(setup, row), ROW_ALIGN);
         size_t n_bytes = r->stride[row] * setup->n_replicas * sizeof(float);
         if (!n_bytes)
             continue;
@@ -46,7 +45,7 @@ fault store_open(struct store *r, struct device *device, const struct engine_set
         if (!r->spare[row])
             return OUT_OF_MEMORY;
     }
-    TRY(start_slots(r));
+    TRY(start_rows(r));
     const struct step_rule *rule;
     return setup->optim ? step_rule_of(setup->optim, &rule)
                         : OK; /* so that one that is not known here is told at once */
@@ -54,7 +53,7 @@ fault store_open(struct store *r, struct device *device, const struct engine_set
 
 void store_close(struct store *r)
 {
-    for (int row = 0; r->setup && row < N_ROWS; row++) {
+    for (enum row row = 0; r->setup && row < r->setup->rows.n; row++) {
         driver_give(&r->device->driver, &r->of_replicas[row]);
         for (size_t i = 0; r->spare[row] && i < n_handfuls(r->setup); i++)
             driver_give(&r->device->driver, &r->spare[row][i]);
@@ -101,8 +100,8 @@ static fault make_step(struct store *r, const struct step_rule *rule, const stru
     float *params, *grads, *slot0, *slot1;
     TRY(store_find(r, ROW_PARAMS, u->replica, &params));
     TRY(store_find(r, ROW_GRADS, u->replica, &grads));
-    TRY(store_find(r, ROW_SLOT0, u->replica, &slot0));
-    TRY(store_find(r, ROW_SLOT1, u->replica, &slot1));
+    TRY(store_find(r, ROW_SLOT, u->replica, &slot0));
+    TRY(store_find(r, ROW_SLOT + 1, u->replica, &slot1));
     *out = (struct step_entry){.first = u->first,
                                .end = u->end < size ? u->end : size,
                                .params = params,
@@ -157,9 +156,10 @@ static fault make_blend(struct store *r, const struct blend *b, uint32_t first_t
     if (b->also != NO_ROW)
         TRY(store_find(r, b->row, b->also, &entry->also));
     for (size_t t = 0; t < b->n; t++) {
+        const struct addend *x = &b->addends[t];
         float *from;
-        TRY(store_find(r, b->from_rows ? b->from_rows[t] : b->row, b->from[t], &from));
-        terms[first_term + t] = (struct blend_term){.row = from, .weight = b->weights[t]};
+        TRY(store_find(r, x->row, x->from, &from));
+        terms[first_term + t] = (struct blend_term){.row = from + x->shift, .weight = x->weight};
     }
     return OK;
 }

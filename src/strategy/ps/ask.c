@@ -24,7 +24,7 @@ struct errand { /* one exchange with one that answers */
 
 enum row ps_row_of(const struct ps_shared *s, size_t member)
 {
-    return member >= s->n_workers || s->settings.push_every > 1 ? ROW_KEEP0 : ROW_GRADS;
+    return member >= s->n_workers || s->settings.push_every > 1 ? ROW_SUM : ROW_GRADS;
 }
 
 static double patience_s(const struct agent *a)
@@ -98,7 +98,7 @@ static fault take_parameters(const struct errand *e, const struct letter *answer
         return OK;
     TRY(link_recv_rows(l, asked(e), PS_DOWN + answer->number, p, NULL));
     struct span span = span_of(e, ROWS_PARAMS);
-    fault f = link_mix(l, ROW_PARAMS, span.first, span.end, &(struct term){1, ROW_PARAMS, p}, 1);
+    fault f = link_mix(l, ROW_PARAMS, span.first, span.end, &(struct term){1, ROW_PARAMS, p, 0}, 1);
     link_drop(l, p);
     return f;
 }

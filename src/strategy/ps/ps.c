@@ -52,9 +52,9 @@ static fault exchange(struct agent *a, struct ps_client *c, uint64_t kind)
 /* What is pushed: this gradient, or the sum of those since the last push. */
 static fault add_gradient(struct agent *a, struct ps_client *c)
 {
-    struct term terms[] = {{1, ROW_GRADS, NULL}, {1, ROW_KEEP0, NULL}};
+    struct term terms[] = {{1, ROW_GRADS, NULL, 0}, {1, ROW_SUM, NULL, 0}};
     size_t n = c->n_summed++ ? 2 : 1;
-    return ps_row_of(ps_of(a), a->index) == ROW_GRADS ? OK : agent_combine(a, ROW_KEEP0, terms, n);
+    return ps_row_of(ps_of(a), a->index) == ROW_GRADS ? OK : agent_combine(a, ROW_SUM, terms, n);
 }
 
 static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps *s)
@@ -216,6 +216,11 @@ static struct ps settings_of(const void *settings)
     return s;
 }
 
+static bool sums(const struct experiment *e)
+{
+    return ((const struct ps *)e->strategy.settings)->tree > 0;
+}
+
 static fault open_ps(const struct stage *stage, void **shared)
 {
     return ps_open(stage, settings_of(stage->experiment->strategy.settings), shared);
@@ -286,7 +291,7 @@ static const struct strategy_row row = {
     .rejoin = ps_rejoin,
     .is_asynchronous = ps_is_asynchronous,
     .hears_everyone = true,
-    .n_keep = 1,
+    .kept = {{.name = "sum", .is_needed = sums}},
     .open = open_ps,
     .close = ps_close,
     .check = ps_check,

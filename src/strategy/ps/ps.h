@@ -35,6 +35,8 @@ struct ps { /* what parameter servers do: by the settings of `ps`, or of `downpo
         .help = "updates from one copy for a server's standby to the next; 0: no standbys"                   \
     }
 
+#define ROW_SUM ROW_KEPT /* of the gradients of those below a node, or of the rounds since the last push */
+
 /* Tags: never below a round, rows below letters, so that old rows can be forgotten by their number. */
 #define PS_DOWN    (1ull << 62)             /* + exchange: parameters                       */
 #define PS_UP      (PS_DOWN + (1ull << 60)) /* + exchange: gradients                        */

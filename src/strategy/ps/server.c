@@ -98,7 +98,7 @@ static fault settle_who_leads(struct ps_helper *h)
 
 static fault take_replica(struct ps_helper *h, const struct letter *x)
 {
-    static const enum row rows[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
+    static const enum row rows[] = {ROW_PARAMS, ROW_SLOT, ROW_SLOT + 1};
     struct link *l = h->agent->link;
     struct parcel *p = parcel_of(h, n_members(h));
     TRY(settle_who_leads(h));
@@ -110,7 +110,7 @@ static fault take_replica(struct ps_helper *h, const struct letter *x)
         return forgive(f);
     }
     for (size_t i = 0; !f && i < 3; i++)
-        f = link_mix(l, rows[i], h->first, h->end, &(struct term){1, rows[i], p}, 1);
+        f = link_mix(l, rows[i], h->first, h->end, &(struct term){1, rows[i], p, 0}, 1);
     drop(h, p);
     h->version = h->agent->steps = x->version;
     h->agent->k = x->round;

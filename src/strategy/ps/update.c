@@ -103,7 +103,7 @@ static size_t gather(struct ps_helper *h, uint64_t *round, uint64_t *n_workers)
         c->late = c->ask.round < *round;
         if (c->late)
             continue;
-        h->terms[n++] = (struct term){1, ps_row_of(ps_of(h->agent), i), parcel_of(h, i)};
+        h->terms[n++] = (struct term){1, ps_row_of(ps_of(h->agent), i), parcel_of(h, i), 0};
         *n_workers += c->ask.n;
     }
     return n;
@@ -124,7 +124,7 @@ static fault update_together(struct ps_helper *h)
     uint64_t round, n_workers;
     size_t n = gather(h, &round, &n_workers);
     if (h->is_node) {
-        TRY(link_mix(a->link, ROW_KEEP0, 0, TO_END, h->terms, n));
+        TRY(link_mix(a->link, ROW_SUM, 0, TO_END, h->terms, n));
         ps_let_go(h);
         return ps_ask_above(h, LETTER_PUSHES | LETTER_PULLS, round, n_workers);
     }
@@ -140,7 +140,7 @@ static fault update_together(struct ps_helper *h)
 static fault update_with(struct ps_helper *h, size_t i)
 {
     struct ps_child *c = &h->children[i];
-    h->terms[0] = (struct term){1, ps_row_of(ps_of(h->agent), i), parcel_of(h, i)};
+    h->terms[0] = (struct term){1, ps_row_of(ps_of(h->agent), i), parcel_of(h, i), 0};
     c->stale = h->version > c->ask.version ? h->version - c->ask.version : 0;
     TRY(step(h, 1, settings_of(h)->staleness_aware && c->stale ? (double)c->stale : 1));
     c->pending = false;

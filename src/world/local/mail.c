@@ -142,17 +142,17 @@ static size_t floats_in(const struct local *w, struct span s, enum row row)
 size_t local_span_bytes(const struct local *w, struct span s)
 {
     size_t n = 0;
-    for (int row = 0; row < N_ROWS; row++)
-        n += floats_in(w, s, (enum row)row) * sizeof(float);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        n += floats_in(w, s, row) * sizeof(float);
     return n;
 }
 
 static fault fill_rows(struct actor *a, struct message *m, struct span s)
 {
-    for (int row = 0; row < N_ROWS; row++) {
-        size_t n = floats_in(a->world, s, (enum row)row);
+    for (enum row row = 0; row < a->world->engine->setup.rows.n; row++) {
+        size_t n = floats_in(a->world, s, row);
         if (n) {
-            TRY(snapshot_take(a, (enum row)row, s.first, s.first + n, &m->rows[m->n_rows]));
+            TRY(snapshot_take(a, row, s.first, s.first + n, &m->rows[m->n_rows]));
             m->n_rows++;
         }
     }

@@ -23,7 +23,8 @@ fault local_number(struct link *l, const struct question *q, double *out)
     q = &a->question;
     TRY(actor_move_floats(a, (double)number_floats(q)));
     if (q->about == NUMBER_DOT)
-        TRY(tape_dot(w->tape, (struct dot){l->self, q->row, q->other, q->first, q->end}, &a->number));
+        TRY(tape_dot(w->tape, (struct dot){l->self, q->row, q->other, q->first, q->end, q->shift},
+                     &a->number));
     a->asks = true;
     a->next_asker = NULL;
     *w->askers_end = a;
@@ -52,7 +53,7 @@ static fault write_down(struct actor *a)
     struct journal *j = &a->journal;
     if (a->question.about == NUMBER_LOSS)
         a->number = a->agent->loss;
-    TRY(number_judge(&a->link, &a->question, a->number));
+    TRY(number_judge(&a->link, &a->world->engine->setup, &a->question, a->number));
     TRY(make_room(j));
     j->at[j->n++] = a->number;
     return OK;

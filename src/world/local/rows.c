@@ -17,7 +17,7 @@ size_t local_spare_rows(size_t n_members, size_t n_edges)
 fault rows_open(struct local *w)
 {
     size_t n_spare = w->engine->setup.n_spare;
-    for (int row = 0; row < N_ROWS; row++) {
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
         w->free_rows[row] = malloc(n_spare * sizeof(size_t));
         if (!w->free_rows[row])
             return OUT_OF_MEMORY;
@@ -29,7 +29,7 @@ fault rows_open(struct local *w)
 
 void rows_close(struct local *w)
 {
-    for (int row = 0; row < N_ROWS; row++)
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
         free(w->free_rows[row]);
     while (w->free_snapshots) {
         struct snapshot *next = w->free_snapshots->next;
@@ -93,15 +93,8 @@ void snapshot_drop(struct local *w, struct snapshot *s)
 
 fault rows_copy(struct local *w, enum row row, size_t from, size_t into, size_t first, size_t end)
 {
-    float one = 1;
-    return tape_blend(w->tape, (struct blend){.row = row,
-                                              .into = into,
-                                              .also = NO_ROW,
-                                              .first = first,
-                                              .end = end,
-                                              .from = &from,
-                                              .weights = &one,
-                                              .n = 1});
+    const struct addend all = {1, row, from, 0};
+    return tape_blend(w->tape, (struct blend){row, into, NO_ROW, first, end, &all, 1});
 }
 
 static fault copy_away(struct local *w, struct snapshot *s)

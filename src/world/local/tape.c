@@ -21,9 +21,10 @@ struct entry {
     double lr;
     size_t first, end; /* UPDATE, BLEND, DOT */
     enum row row;      /* BLEND, DOT */
-    size_t into, also, first_term, n_terms;
-    enum row other; /* DOT, as the next */
-    double *out;    /* borrowed */
+    size_t into, also, first_addend, n_addends;
+    enum row other; /* DOT, as the next two */
+    ptrdiff_t shift;
+    double *out; /* borrowed */
 };
 
 struct mark { /* the last level that ... a row */
@@ -34,14 +35,12 @@ struct tape {
     struct engine *engine; /* borrowed */
     struct tape_client client;
     bool silent;
-    size_t n_rows;         /* of each matrix, spare ones included */
-    struct mark *marks;    /* owned: [N_ROWS][n_rows] */
+    size_t n_rows;         /* of each kind, spare ones included */
+    struct mark *marks;    /* owned: [rows.n][n_rows] */
     struct entry *entries; /* owned, as all below */
     size_t n_entries, entry_room;
-    size_t *from; /* terms of blends */
-    enum row *from_rows;
-    float *weights;
-    size_t n_terms, term_room;
+    struct addend *addends; /* of blends */
+    size_t n_addends, addend_room;
     size_t n_lessons, lessons_wanted;
     uint64_t *order; /* entries by level and kind: the group, then the entry's number */
     size_t order_room;
@@ -65,7 +64,7 @@ fault tape_new(struct engine *engine, struct tape_client client, size_t lessons_
     t->client = client;
     t->lessons_wanted = lessons_wanted;
     t->n_rows = s->n_replicas + s->n_spare;
-    t->marks = calloc(N_ROWS * t->n_rows, sizeof *t->marks);
+    t->marks = calloc(s->rows.n * t->n_rows, sizeof *t->marks);
     t->lessons = calloc(s->n_replicas, sizeof *t->lessons);
     t->updates = calloc(s->n_replicas, sizeof *t->updates);
     t->picks = calloc(s->n_replicas * s->batch, sizeof *t->picks);
@@ -83,9 +82,7 @@ void tape_free(struct tape *t)
         return;
     free(t->marks);
     free(t->entries);
-    free(t->from);
-    free(t->from_rows);
-    free(t->weights);
+    free(t->addends);
     free(t->order);
     free(t->lessons);
     free(t->updates);
@@ -164,12 +161,14 @@ fault tape_update(struct tape *t, struct update u)
     if (t->silent)
         return OK;
     uint32_t level = level_to_read(t, ROW_GRADS, u.replica);
-    static const enum row written[] = {ROW_PARAMS, ROW_SLOT0, ROW_SLOT1};
-    for (size_t i = 0; i < 3; i++)
-        level = larger(level, level_to_write(t, written[i], u.replica));
+    const struct rows *rows = &t->engine->setup.rows;
+    level = larger(level, level_to_write(t, ROW_PARAMS, u.replica));
+    for (enum row slot = ROW_SLOT; slot < smaller(ROW_KEPT, rows->n); slot++)
+        level = larger(level, level_to_write(t, slot, u.replica));
     has_read(t, ROW_GRADS, u.replica, level);
-    for (size_t i = 0; i < 3; i++)
-        has_written(t, written[i], u.replica, level);
+    has_written(t, ROW_PARAMS, u.replica, level);
+    for (enum row slot = ROW_SLOT; slot < smaller(ROW_KEPT, rows->n); slot++)
+        has_written(t, slot, u.replica, level);
     return enter(t, (struct entry){.kind = ENTRY_UPDATE,
                                    .level = level,
                                    .agent = u.replica,
@@ -179,18 +178,13 @@ fault tape_update(struct tape *t, struct update u)
                                    .end = u.end});
 }
 
-static enum row row_of_term(const struct blend *b, size_t i)
-{
-    return b->from_rows ? b->from_rows[i] : b->row;
-}
-
 static uint32_t level_of_blend(struct tape *t, const struct blend *b)
 {
     uint32_t level = level_to_write(t, b->row, b->into);
     if (b->also != NO_ROW)
         level = larger(level, level_to_write(t, b->row, b->also));
     for (size_t i = 0; i < b->n; i++)
-        level = larger(level, level_to_read(t, row_of_term(b, i), b->from[i]));
+        level = larger(level, level_to_read(t, b->addends[i].row, b->addends[i].from));
     return level;
 }
 
@@ -198,21 +192,15 @@ fault tape_blend(struct tape *t, struct blend b)
 {
     if (t->silent)
         return OK;
-    size_t room = t->term_room, same_room = t->term_room;
-    MAKE_ROOM(t->from, &room, t->n_terms + b.n);
-    MAKE_ROOM(t->from_rows, &same_room, t->n_terms + b.n);
-    MAKE_ROOM(t->weights, &t->term_room, t->n_terms + b.n);
+    MAKE_ROOM(t->addends, &t->addend_room, t->n_addends + b.n);
     uint32_t level = level_of_blend(t, &b);
     for (size_t i = 0; i < b.n; i++)
-        has_read(t, row_of_term(&b, i), b.from[i], level);
+        has_read(t, b.addends[i].row, b.addends[i].from, level);
     has_written(t, b.row, b.into, level);
     if (b.also != NO_ROW)
         has_written(t, b.row, b.also, level);
-    memcpy(t->from + t->n_terms, b.from, b.n * sizeof *b.from);
-    for (size_t i = 0; i < b.n; i++)
-        t->from_rows[t->n_terms + i] = row_of_term(&b, i);
-    memcpy(t->weights + t->n_terms, b.weights, b.n * sizeof *b.weights);
-    t->n_terms += b.n;
+    memcpy(t->addends + t->n_addends, b.addends, b.n * sizeof *b.addends);
+    t->n_addends += b.n;
     return enter(t, (struct entry){.kind = ENTRY_BLEND,
                                    .level = level,
                                    .row = b.row,
@@ -220,8 +208,8 @@ fault tape_blend(struct tape *t, struct blend b)
                                    .also = b.also,
                                    .first = b.first,
                                    .end = b.end,
-                                   .first_term = t->n_terms - b.n,
-                                   .n_terms = b.n});
+                                   .first_addend = t->n_addends - b.n,
+                                   .n_addends = b.n});
 }
 
 fault tape_dot(struct tape *t, struct dot d, double *out)
@@ -241,6 +229,7 @@ fault tape_dot(struct tape *t, struct dot d, double *out)
                                    .other = d.other,
                                    .first = d.first,
                                    .end = d.end,
+                                   .shift = d.shift,
                                    .out = out});
 }
 
@@ -295,10 +284,8 @@ static fault run_blends(struct tape *t, const uint64_t *which, size_t n)
                                       .also = e->also,
                                       .first = e->first,
                                       .end = e->end,
-                                      .from = t->from + e->first_term,
-                                      .from_rows = t->from_rows + e->first_term,
-                                      .weights = t->weights + e->first_term,
-                                      .n = e->n_terms};
+                                      .addends = t->addends + e->first_addend,
+                                      .n = e->n_addends};
     }
     return t->engine->ops->mix(t->engine, t->blends, n);
 }
@@ -307,8 +294,12 @@ static fault run_dots(struct tape *t, const uint64_t *which, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct entry *e = entry_at(t, which[i]);
-        struct dot d = {
-            .replica = e->agent, .row = e->row, .other = e->other, .first = e->first, .end = e->end};
+        struct dot d = {.replica = e->agent,
+                        .row = e->row,
+                        .other = e->other,
+                        .first = e->first,
+                        .end = e->end,
+                        .shift = e->shift};
         TRY(engine_dot(t->engine, &d, t->dot_room, e->out));
     }
     return OK;
@@ -347,8 +338,8 @@ static fault run_groups(struct tape *t)
 static void clear(struct tape *t)
 {
     if (t->n_entries)
-        memset(t->marks, 0, N_ROWS * t->n_rows * sizeof *t->marks);
-    t->n_entries = t->n_terms = t->n_lessons = 0;
+        memset(t->marks, 0, t->engine->setup.rows.n * t->n_rows * sizeof *t->marks);
+    t->n_entries = t->n_addends = t->n_lessons = 0;
 }
 
 fault tape_flush(struct tape *t)

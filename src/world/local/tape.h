@@ -30,7 +30,7 @@ void tape_set_silent(struct tape *t, bool silent);
 
 fault tape_learn(struct tape *t, size_t agent, uint64_t lesson);
 fault tape_update(struct tape *t, struct update u);
-/* The blend's arrays are copied. */
+/* The blend's addends are copied. */
 fault tape_blend(struct tape *t, struct blend b);
 
 /* A number, which *out becomes when the tape is computed; until then it is the caller's to keep. */

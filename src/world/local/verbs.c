@@ -5,6 +5,7 @@
 
 #include "experiment/machines.h"
 #include "world/local/inside.h"
+#include "world/mixing.h"
 
 static double local_link_now(const struct link *l)
 {
@@ -71,8 +72,8 @@ static fault local_update(struct link *l, size_t first, size_t end, double lr, u
     TRY(actor_move_floats(a, (double)(first < last ? last - first : 0) *
                            (double)optim_rows_moved(&a->world->stage->experiment->optim)));
     TRY(rows_about_to_write(a, ROW_PARAMS, first, end));
-    TRY(rows_about_to_write(a, ROW_SLOT0, first, end));
-    TRY(rows_about_to_write(a, ROW_SLOT1, first, end));
+    for (size_t i = 0; i < OPTIM_SLOTS; i++)
+        TRY(rows_about_to_write(a, ROW_SLOT + i, first, end));
     a->writes++;
     a->has_gradient = a->gradient_is_new = false;
     return tape_update(a->world->tape, (struct update){l->self, lr, t, first, end});
@@ -97,24 +98,22 @@ static fault find_term(const struct actor *a, const struct term *t, size_t first
     if (!t->parcel)
         return OK;
     const struct snapshot *s = row_in(t->parcel->rows, t->row);
-    if (!s || s->first > first || s->end < end)
+    if (!s || s->first > first + t->shift || s->end < end + t->shift)
         return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", a->link.self);
     *at = s->at;
     return OK;
 }
 
-static fault blend_terms(struct actor *a, struct blend *b, const struct term *terms, size_t *from,
-                         enum row *from_rows, float *weights)
+static fault add_up(struct actor *a, struct blend *b, const struct term *terms, struct addend *addends)
 {
+    TRY(mixing_check(&a->link, &a->world->engine->setup, b->row, b->first, b->end, terms, b->n));
     TRY(rows_about_to_write(a, b->row, b->first, b->end));
     for (size_t i = 0; i < b->n; i++) {
-        TRY(find_term(a, &terms[i], b->first, b->end, &from[i]));
-        from_rows[i] = terms[i].row;
-        weights[i] = (float)terms[i].weight;
+        addends[i] =
+            (struct addend){.weight = (float)terms[i].weight, .row = terms[i].row, .shift = terms[i].shift};
+        TRY(find_term(a, &terms[i], b->first, b->end, &addends[i].from));
     }
-    b->from = from;
-    b->from_rows = from_rows;
-    b->weights = weights;
+    b->addends = addends;
     return tape_blend(a->world->tape, *b);
 }
 
@@ -126,23 +125,18 @@ static fault mix_now(struct link *l, enum row into, size_t first, size_t end, co
     size_t size = row_size(&a->world->engine->setup, into);
     struct blend b = {
         .row = into, .into = l->self, .also = NO_ROW, .first = first, .end = end < size ? end : size, .n = n};
-    size_t here[MOST_TERMS], *from = n > MOST_TERMS ? malloc(n * sizeof *from) : here;
-    enum row rows_here[MOST_TERMS], *rows = n > MOST_TERMS ? malloc(n * sizeof *rows) : rows_here;
-    float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
-    fault f = from && rows && weights ? OK : OUT_OF_MEMORY;
+    struct addend here[MOST_TERMS], *addends = n > MOST_TERMS ? malloc(n * sizeof *addends) : here;
+    fault f = addends ? OK : OUT_OF_MEMORY;
     if (!f && !a->alive)
         f = FAIL(FAULT_CRASH, "the machine of agent %zu is down", l->self);
     if (!f && n && b.first < b.end)
-        f = blend_terms(a, &b, terms, from, rows, weights);
+        f = add_up(a, &b, terms, addends);
     if (into == ROW_PARAMS)
         a->writes++;
     if (into == ROW_GRADS)
         a->has_gradient = a->gradient_is_new = true; /* whatever it is, it is not yet used */
-    if (n > MOST_TERMS) {
-        free(from);
-        free(rows);
-        free(weights);
-    }
+    if (addends != here)
+        free(addends);
     return f;
 }
 
@@ -207,19 +201,13 @@ fault local_average_now(struct local *w, struct actor *a, struct actor *peer, ro
         local_average_lost(a, peer);
         return gone(a, peer->link.self);
     }
-    size_t i = a->link.self, j = peer->link.self, from[2] = {i < j ? i : j, i < j ? j : i};
-    float halves[2] = {0.5f, 0.5f};
-    for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
-            TRY(rows_about_to_write(a, (enum row)row, 0, TO_END));
-            TRY(rows_about_to_write(peer, (enum row)row, 0, TO_END));
-            TRY(tape_blend(w->tape, (struct blend){.row = (enum row)row,
-                                                   .into = i,
-                                                   .also = j,
-                                                   .end = TO_END,
-                                                   .from = from,
-                                                   .weights = halves,
-                                                   .n = 2}));
+    size_t i = a->link.self, j = peer->link.self;
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        if (rows & 1u << row && row_size(&w->engine->setup, row)) {
+            const struct addend halves[] = {{0.5f, row, smaller(i, j), 0}, {0.5f, row, larger(i, j), 0}};
+            TRY(rows_about_to_write(a, row, 0, TO_END));
+            TRY(rows_about_to_write(peer, row, 0, TO_END));
+            TRY(tape_blend(w->tape, (struct blend){row, i, j, 0, TO_END, halves, 2}));
         }
     a->writes++;
     peer->writes++;
@@ -228,8 +216,6 @@ fault local_average_now(struct local *w, struct actor *a, struct actor *peer, ro
     return OK;
 }
 
-static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT;
-
 static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
 {
     struct actor *a = actor_of(l);
@@ -237,7 +223,7 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     MUST_BE_UP(a);
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    size_t n_bytes = local_span_bytes(w, whole(everything));
+    size_t n_bytes = local_span_bytes(w, whole(ROWS_LASTING));
     TRY(actor_move_floats(a, 2 * (double)n_bytes / sizeof(float)));
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
@@ -257,10 +243,10 @@ fault local_adopt_now(struct local *w, struct actor *a, struct actor *peer)
         peer->link.counts.lost++;
         return gone(a, peer->link.self);
     }
-    for (int row = 0; row < N_ROWS; row++)
-        if (everything & 1u << row && row_size(&w->engine->setup, (enum row)row)) {
-            TRY(rows_about_to_write(a, (enum row)row, 0, TO_END));
-            TRY(rows_copy(w, (enum row)row, peer->link.self, a->link.self, 0, TO_END));
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        if (row_lasts(row) && row_size(&w->engine->setup, row)) {
+            TRY(rows_about_to_write(a, row, 0, TO_END));
+            TRY(rows_copy(w, row, peer->link.self, a->link.self, 0, TO_END));
         }
     a->adopted_round = peer->agent->k;
     a->writes++;

@@ -92,15 +92,9 @@ static fault write_row(struct world *w, enum row row, size_t at, const float *fl
     return engine_of(w)->ops->write(engine_of(w), row, at, floats);
 }
 
-static fault blend(struct world *w, enum row row, const size_t *from, const float *weights, size_t n)
+static fault blend(struct world *w, enum row row, const struct addend *addends, size_t n)
 {
-    struct blend b = {.row = row,
-                      .into = world_model_row(local_of(w)->stage),
-                      .also = NO_ROW,
-                      .end = TO_END,
-                      .from = from,
-                      .weights = weights,
-                      .n = n};
+    struct blend b = {row, world_model_row(local_of(w)->stage), NO_ROW, 0, TO_END, addends, n};
     return engine_of(w)->ops->mix(engine_of(w), &b, 1);
 }
 

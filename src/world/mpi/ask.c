@@ -16,13 +16,12 @@
 #include "engine/host.h"
 #include "world/mpi/inside.h"
 
-static const row_set everything = ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT;
 static const uint64_t low_24 = (1u << 24) - 1;
 
 static bool any_is_being_sent(const struct mpi *w, row_set rows)
 {
-    for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row && sendings_hold(w, (enum row)row, 0, TO_END))
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        if (rows & 1u << row && sendings_hold(w, row, 0, TO_END))
             return true;
     return false;
 }
@@ -88,11 +87,10 @@ static bool try_to_average(struct mpi *w, struct message *m)
     }
     if (w->has_asked || rows_are_learnt_from(w) || any_is_being_sent(w, m->head.rows))
         return false;
-    for (int row = 0; row < N_ROWS; row++)
-        if (m->head.rows & 1u << row && floats_of(w, (enum row)row))
-            average_and_swap(row_of(w, (enum row)row),
-                             (float *)message_floats(w, m, (enum row)row, 0, floats_of(w, (enum row)row)),
-                             floats_of(w, (enum row)row), w->link.self < m->from);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        if (m->head.rows & 1u << row && floats_of(w, row))
+            average_and_swap(row_of(w, row), (float *)message_floats(w, m, row, 0, floats_of(w, row)),
+                             floats_of(w, row), w->link.self < m->from);
     w->writes++;
     w->link.counts.received++;
     w->link.counts.messages++;
@@ -107,7 +105,7 @@ static bool try_to_give_rows(struct mpi *w, const struct message *m)
 {
     if (rows_are_learnt_from(w))
         return false; /* the statistics are being written */
-    struct span span = whole(everything);
+    struct span span = whole(ROWS_LASTING);
     w->link.counts.messages++;
     w->link.counts.bytes += message_span_bytes(w, span);
     mpi_tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
@@ -178,10 +176,10 @@ static void next_question(struct mpi *w)
 /* My rows, packed as they are sent. */
 static void pack(const struct mpi *w, row_set rows, float *into)
 {
-    for (int row = 0; row < N_ROWS; row++)
-        if (rows & 1u << row && floats_of(w, (enum row)row)) {
-            memcpy(into, row_of(w, (enum row)row), floats_of(w, (enum row)row) * sizeof(float));
-            into += floats_of(w, (enum row)row);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        if (rows & 1u << row && floats_of(w, row)) {
+            memcpy(into, row_of(w, row), floats_of(w, row) * sizeof(float));
+            into += floats_of(w, row);
         }
 }
 
@@ -189,12 +187,12 @@ static void meet_halfway(struct mpi *w, const struct message *theirs)
 {
     const float halves[2] = {0.5f, 0.5f};
     bool first = w->link.self < theirs->from;
-    for (int row = 0; row < N_ROWS; row++) {
-        size_t n = theirs->head.rows & 1u << row ? floats_of(w, (enum row)row) : 0;
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
+        size_t n = theirs->head.rows & 1u << row ? floats_of(w, row) : 0;
         if (!n)
             continue;
-        float *x = row_of(w, (enum row)row);
-        const float *y = message_floats(w, theirs, (enum row)row, 0, n);
+        float *x = row_of(w, row);
+        const float *y = message_floats(w, theirs, row, 0, n);
         const float *both[2] = {first ? x : y, first ? y : x};
         host_blend(x, both, halves, 2, n);
     }
@@ -207,9 +205,9 @@ static fault wait_and_meet(struct mpi *w, size_t peer, row_set rows, bool *met)
     TRY(wait_for_answer(w, peer));
     w->link.counts.received++;
     *met = w->answer->head.rows != 0;
-    for (int row = 0; *met && row < N_ROWS; row++)
+    for (enum row row = 0; *met && row < w->engine->setup.rows.n; row++)
         if (rows & 1u << row)
-            TRY(sendings_await(w, (enum row)row, 0, TO_END));
+            TRY(sendings_await(w, row, 0, TO_END));
     if (*met)
         meet_halfway(w, w->answer);
     drop_answer(w);
@@ -274,12 +272,12 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
     const struct message *m = w->answer;
     l->counts.received++;
     fault f = OK;
-    for (int row = 0; !f && row < N_ROWS; row++) {
-        size_t n = everything & 1u << row ? floats_of(w, (enum row)row) : 0;
+    for (enum row row = 0; !f && row < w->engine->setup.rows.n; row++) {
+        size_t n = ROWS_LASTING & 1u << row ? floats_of(w, row) : 0;
         if (n)
-            f = sendings_await(w, (enum row)row, 0, TO_END);
+            f = sendings_await(w, row, 0, TO_END);
         if (n && !f)
-            memcpy(row_of(w, (enum row)row), message_floats(w, m, (enum row)row, 0, n), n * sizeof(float));
+            memcpy(row_of(w, row), message_floats(w, m, row, 0, n), n * sizeof(float));
     }
     w->writes++;
     if (round)

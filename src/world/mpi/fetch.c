@@ -117,10 +117,10 @@ static void fetch(struct mpi *w, struct message *m)
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    for (int row = 0; row < N_ROWS; row++) {
-        size_t n = message_floats_in_row(w, span_of(&m->head), (enum row)row) * sizeof(float);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
+        size_t n = message_floats_in_row(w, span_of(&m->head), row) * sizeof(float);
         if (n)
-            memcpy(at, offer_row(w, m, (enum row)row) + m->head.first, n);
+            memcpy(at, offer_row(w, m, row) + m->head.first, n);
         at += n;
     }
     message_give_bytes(w, m->bytes, m->room);

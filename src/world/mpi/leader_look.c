@@ -47,10 +47,10 @@ static bool is_far(const struct mpi *w, size_t at)
 
 static void serve_write(struct mpi *w, const struct message *m)
 {
-    for (int row = 0; row < N_ROWS; row++) {
-        size_t n = m->head.rows & 1u << row ? floats_of(w, (enum row)row) : 0;
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
+        size_t n = m->head.rows & 1u << row ? floats_of(w, row) : 0;
         if (n)
-            memcpy(row_of(w, (enum row)row), message_floats(w, m, (enum row)row, 0, n), n * sizeof(float));
+            memcpy(row_of(w, row), message_floats(w, m, row, 0, n), n * sizeof(float));
     }
     w->writes++;
 }
@@ -195,7 +195,7 @@ static fault write_row(struct world *world, enum row row, size_t at, const float
 }
 
 /* One row after the other, so that there is room for one: the sum is the same, since it goes in the same order. */
-static fault blend(struct world *world, enum row row, const size_t *from, const float *weights, size_t n)
+static fault blend(struct world *world, enum row row, const struct addend *addends, size_t n)
 {
     struct mpi *w = mpi_world_of(world);
     size_t n_floats = floats_of(w, row);
@@ -204,8 +204,9 @@ static fault blend(struct world *world, enum row row, const size_t *from, const 
     fault f = room ? OK : OUT_OF_MEMORY;
     float *one = room ? (float *)(void *)room->bytes : NULL;
     for (size_t i = 0; !f && i < n; i++) {
-        f = read_row(world, row, from[i], one);
-        const float *terms[2] = {i ? sum : one, one}, factors[2] = {i ? 1 : weights[i], weights[i]};
+        f = read_row(world, row, addends[i].from, one);
+        const float *terms[2] = {i ? sum : one, one},
+                    factors[2] = {i ? 1 : addends[i].weight, addends[i].weight};
         if (!f)
             host_blend(sum, terms, factors, i ? 2 : 1, n_floats);
     }

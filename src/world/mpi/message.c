@@ -77,8 +77,8 @@ size_t message_floats_in_row(const struct mpi *w, struct span s, enum row row)
 size_t message_span_bytes(const struct mpi *w, struct span s)
 {
     size_t n = 0;
-    for (int row = 0; row < N_ROWS; row++)
-        n += message_floats_in_row(w, s, (enum row)row) * sizeof(float);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        n += message_floats_in_row(w, s, row) * sizeof(float);
     return n;
 }
 
@@ -104,8 +104,8 @@ int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MO
         return 0;
     size_t piece = w->piece_bytes / sizeof(float);
     struct span s = span_of(h);
-    for (int row = 0; row < N_ROWS; row++)
-        for (size_t at = 0, all = message_floats_in_row(w, s, (enum row)row); at < all && n < MOST_BODIES;
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        for (size_t at = 0, all = message_floats_in_row(w, s, row); at < all && n < MOST_BODIES;
              at += piece) {
             size_t some = all - at < piece ? all - at : piece;
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};

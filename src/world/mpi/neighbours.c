@@ -62,11 +62,11 @@ static fault gather_piece(struct mpi *w, enum row row, size_t first, size_t end,
 static fault gather_rows(struct mpi *w, struct span span, const struct parcel *out)
 {
     size_t piece = w->piece_bytes / sizeof(float);
-    for (int row = 0; row < N_ROWS; row++) {
-        size_t end = span.first + message_floats_in_row(w, span, (enum row)row);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
+        size_t end = span.first + message_floats_in_row(w, span, row);
         for (size_t at = span.first, next; at < end; at = next) {
             next = smaller(at + piece, end);
-            TRY(gather_piece(w, (enum row)row, at, next, out));
+            TRY(gather_piece(w, row, at, next, out));
         }
     }
     return OK;

@@ -48,10 +48,10 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
     struct span span = span_of(h);
     if (bytes)
         memcpy(at, bytes, n_beside);
-    for (int row = 0; fits && !bytes && row < N_ROWS; row++) {
-        size_t some = message_floats_in_row(w, span, (enum row)row) * sizeof(float);
+    for (enum row row = 0; fits && !bytes && row < w->engine->setup.rows.n; row++) {
+        size_t some = message_floats_in_row(w, span, row) * sizeof(float);
         if (some)
-            memcpy(at, row_of(w, (enum row)row) + span.first, some);
+            memcpy(at, row_of(w, row) + span.first, some);
         at += some;
     }
     if (h->kind <= LAST_OF_AGENTS) {
@@ -100,19 +100,17 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
     struct span span = span_of(h);
     struct places places = {{0}};
     h->offer = ++w->offers;
-    for (int row = 0; row < N_ROWS; row++) {
-        size_t n = message_floats_in_row(w, span, (enum row)row);
-        places.at[row] = (uint64_t)((unsigned char *)row_of(w, (enum row)row) - (unsigned char *)w->engine->shared->bytes);
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
+        size_t n = message_floats_in_row(w, span, row);
+        places.at[row] =
+            (uint64_t)((unsigned char *)row_of(w, row) - (unsigned char *)w->engine->shared->bytes);
         struct sending *s = n ? sending_new(w, 0) : NULL;
         if (n && !s)
             wait_break_off(w, OUT_OF_MEMORY);
         if (!s)
             continue;
-        *s = (struct sending){.next = w->sendings,
-                              .to = to,
-                              .floats = row_of(w, (enum row)row) + span.first,
-                              .n = n,
-                              .offer = h->offer};
+        *s = (struct sending){
+            .next = w->sendings, .to = to, .floats = row_of(w, row) + span.first, .n = n, .offer = h->offer};
         w->sendings = s;
     }
     send_head(w, to, h, (const unsigned char *)&places);

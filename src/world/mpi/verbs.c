@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "engine/host.h"
 #include "world/mpi/inside.h"
+#include "world/mixing.h"
 #include "world/numbers.h"
 
 static double mpi_now(const struct link *l)
@@ -115,8 +116,8 @@ static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uin
     struct mpi *w = mpi_of(l);
     struct update u = {0, lr, t, first, end};
     TRY(sendings_await(w, ROW_PARAMS, first, end));
-    TRY(sendings_await(w, ROW_SLOT0, first, end));
-    TRY(sendings_await(w, ROW_SLOT1, first, end));
+    for (size_t i = 0; i < OPTIM_SLOTS; i++)
+        TRY(sendings_await(w, ROW_SLOT + i, first, end));
     w->writes++;
     w->gradient_is_new = false;
     return w->engine->ops->update(w->engine, &u, 1);
@@ -131,8 +132,10 @@ static fault find_terms(const struct mpi *w, const struct term *terms, size_t n,
 {
     for (size_t i = 0; i < n; i++) {
         weights[i] = (float)terms[i].weight;
-        from[i] = terms[i].parcel ? message_floats(w, terms[i].parcel->rows, terms[i].row, first, end)
-                                  : row_of(w, terms[i].row) + first;
+        ptrdiff_t shift = terms[i].shift;
+        from[i] = terms[i].parcel
+                      ? message_floats(w, terms[i].parcel->rows, terms[i].row, first + shift, end + shift)
+                      : row_of(w, terms[i].row) + first + shift;
         if (!from[i])
             return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", w->link.self);
     }
@@ -146,6 +149,7 @@ static fault mix_rows(struct mpi *w, enum row into, size_t first, size_t end, co
     struct engine *e = w->engine;
     bool beside = first == 0 && end == floats_of(w, into) && sendings_hold(w, into, first, end);
     float *sum = e->ops->floats(e, into, beside ? mpi_spare(w) : 0) + first;
+    TRY(mixing_check(&w->link, &e->setup, into, first, end, terms, n));
     TRY(sendings_await_floats(w, sum, end - first));
     TRY(find_terms(w, terms, n, first, end, from, weights));
     host_blend(sum, from, weights, n, end - first);
@@ -180,10 +184,11 @@ static fault mpi_number(struct link *l, const struct question *asked, double *ou
     struct question q;
     struct asker asker = {w->agent->lessons, w->is_learning, w->gradient_is_new};
     TRY(number_check(l, &w->engine->setup, asker, asked, &q));
-    double number = q.about == NUMBER_LOSS
-                        ? w->agent->loss
-                        : host_dot(row_of(w, q.row) + q.first, row_of(w, q.other) + q.first, q.end - q.first);
-    TRY(number_judge(l, &q, number));
+    double number =
+        q.about == NUMBER_LOSS
+            ? w->agent->loss
+            : host_dot(row_of(w, q.row) + q.first, row_of(w, q.other) + q.first + q.shift, q.end - q.first);
+    TRY(number_judge(l, &w->engine->setup, &q, number));
     *out = number;
     return OK;
 }

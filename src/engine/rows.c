@@ -1,0 +1,58 @@
+/* rows.c - see rows.h. */
+#include "engine/rows.h"
+
+#include <assert.h>
+
+#include "base/text.h"
+
+static void put(struct rows *rows, enum row row, struct row_entry entry)
+{
+    rows->of[row] = entry;
+    rows->n = row + 1 > rows->n ? row + 1 : rows->n;
+}
+
+struct rows rows_of(const struct graph *g, const struct optim_settings *optim)
+{
+    struct rows rows = {.n = 0};
+    put(&rows, ROW_PARAMS, (struct row_entry){.name = "parameters", .size = g->size, .like = LIKE_PARAMS});
+    put(&rows, ROW_GRADS, (struct row_entry){.name = "gradient", .size = g->size, .like = LIKE_PARAMS});
+    put(&rows, ROW_STATS,
+        (struct row_entry){.name = "statistics", .size = g->stats_size, .like = LIKE_STATS});
+    const struct optim_row *o = optim ? optim_row(optim) : NULL;
+    for (size_t i = 0; o && i < o->n_slots; i++)
+        put(&rows, (enum row)(ROW_SLOT + i),
+            (struct row_entry){
+                .name = o->slot_names[i], .size = g->size, .start = o->slot_start[i], .like = LIKE_PARAMS});
+    return rows;
+}
+
+void rows_keep(struct rows *rows, struct row_entry entry)
+{
+    enum row row = ROW_KEPT;
+    while (row < N_ROWS && rows->of[row].name)
+        row++;
+    assert(row < N_ROWS && entry.name);
+    put(rows, row, entry);
+}
+
+static const char *owner_of(enum row row)
+{
+    return row >= ROW_KEPT ? "strategy" : row >= ROW_SLOT ? "optimiser" : "network";
+}
+
+void rows_describe(const struct rows *rows, size_t n_replicas, FILE *to)
+{
+    size_t all = 0;
+    fprintf(to, "%-18s  %-9s  %15s  %9s\n", "row", "of", "floats", "MiB");
+    for (enum row row = 0; row < rows->n; row++) {
+        const struct row_entry *e = &rows->of[row];
+        if (e->size)
+            fprintf(to, "%-18s  %-9s  %15s  %9.2f\n", e->name, owner_of(row), text_count(e->size).text,
+                    (double)e->size * sizeof(float) / 0x1p20);
+        all += e->size * sizeof(float);
+    }
+    fprintf(to, "rows: %.2f MiB a replica", (double)all / 0x1p20);
+    if (n_replicas > 1)
+        fprintf(to, ", %.2f MiB for %zu of them", (double)(all * n_replicas) / 0x1p20, n_replicas);
+    fputc('\n', to);
+}
