@@ -63,7 +63,8 @@ static void mirror_describe(const struct engine *e, char *text, size_t n)
     const struct mirror *m = (const struct mirror *)e;
     m->device->ops->describe(m->device, text, n);
     size_t used = strlen(text);
-    snprintf(text + used, n - used, "; %.1f MiB of rows on the host", (double)host_row_bytes(&m->host) / 0x1p20);
+    snprintf(text + used, n - used, "; %.1f MiB of rows on the host",
+             (double)host_row_bytes(&m->host) / 0x1p20);
 }
 
 static void mirror_close(struct engine *e)

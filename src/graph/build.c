@@ -109,7 +109,7 @@ static struct op *new_op(struct builder *b, enum op_kind kind, const char *name,
         return NULL;
     struct op *op = &g->ops[g->n_ops++];
     *op = (struct op){.kind = kind, .name = name, .in = {x, -1}, .out = -1};
-    op->weight = op->bias = op->mean = op->var = -1;
+    op->weight = op->bias = op->mean = op->var = op->crossing = -1;
     return op;
 }
 
@@ -368,6 +368,7 @@ fault graph_build(const struct model_settings *model, struct shape input, size_t
     if (!g)
         return OUT_OF_MEMORY;
     g->arena = arena;
+    g->whole = g;
     g->input = input;
     g->classes = classes;
     struct builder b = {.g = g, .place = model->place};

@@ -57,7 +57,10 @@ struct model_row { /* what struct kind.row of a named network points to */
     int64_t blocks; /* resnet: residual blocks in each of the three stages */
 };
 
-/* Folds relus, counts uses and operations: the last thing done to a graph. */
+/* Folds relus, numbers everything, counts uses and operations: the last thing done to a graph. */
 fault graph_finish(struct graph *g);
+/* The last two of these alone. */
+void graph_count_uses(struct graph *g);
+void graph_count_flops(struct graph *g);
 
 #endif

@@ -41,7 +41,7 @@ static struct bench *bench_new(const struct op *op, size_t batch, struct shape i
     for (int i = 0; i < MOST; i++)
         b->var[i] = fabsf(b->var[i]);
     b->call =
-        (struct ref_call){.op = op, .batch = batch, .learning = true, .in = in, .out = out, .labels = labels};
+        (struct ref_call){.op = op, .batch = batch, .of = batch, .learning = true, .in = in, .out = out, .labels = labels};
     b->call.x[0] = b->x[0];
     b->call.x[1] = b->x[1];
     b->call.dx[0] = b->dx[0];

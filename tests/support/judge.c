@@ -17,11 +17,13 @@
 #define ref_avgpool       judge_avgpool
 #define ref_globalpool    judge_globalpool
 #define ref_shortcut      judge_shortcut
+#define ref_send          judge_send
+#define ref_receive       judge_receive
 #define ref_cross_entropy judge_cross_entropy
 #define ref_mse           judge_mse
 #define ref_hinge         judge_hinge
 #define ref_logistic      judge_logistic
-#define ref_run           judge_run
+#define ref_take          judge_take
 #define ref_sizes         judge_sizes
 #include "engine/ref/losses.c"
 #include "engine/ref/pools.c"
@@ -59,8 +61,8 @@ static struct judge_plan *new_plan(const struct graph *g, size_t batch)
     size_t *sizes = ARENA_NEW(&p->arena, size_t, g->n_tensors);
     assert_non_null(sizes);
     ref_sizes(g, batch, sizes);
-    assert_null(plan_make(g, true, sizes, sizes, &p->arena, &p->learn));
-    assert_null(plan_make(g, false, sizes, NULL, &p->arena, &p->exam));
+    assert_null(plan_make(g, PLAN_LESSON, sizes, sizes, &p->arena, &p->learn));
+    assert_null(plan_make(g, PLAN_EXAM, sizes, NULL, &p->arena, &p->exam));
     p->forward = p->learn;
     p->forward.n_steps = p->forward.n_forward;
     size_t n = p->learn.n_bytes > p->exam.n_bytes ? p->learn.n_bytes : p->exam.n_bytes;
@@ -119,14 +121,16 @@ void judge_free(struct judge *j)
 
 static double run(struct judge *j, const struct plan *plan, double *grads)
 {
-    struct ref_pass p = {.graph = j->g, .plan = plan, .batch = j->batch, .params = j->params, .grads = grads};
+    struct ref_walk p = {.graph = j->g, .plan = plan, .params = j->params, .grads = grads};
+    p.at = (struct micro){0, j->batch};
+    p.of = j->batch;
     p.stats = j->stats;
     p.memory = j->plan->memory.bytes;
     p.labels = j->labels;
     p.seed = j->seed;
     memcpy((char *)p.memory + plan->value_at[0], j->input,
            j->batch * shape_size(j->g->input) * sizeof *j->input);
-    ref_run(&p);
+    ref_take(&p, 0, plan->n_steps);
     j->hits = p.hits;
     return p.loss;
 }
@@ -255,8 +259,14 @@ static void trial_start(struct trial *t, const struct op *op, struct shape in, s
     assert_non_null(t->labels);
     for (size_t i = 0; i < batch; i++)
         t->labels[i] = (uint16_t)rng_below(r, in.c);
-    t->call = (struct ref_call){
-        .op = op, .batch = batch, .learning = true, .in = in, .out = out, .y = t->y, .dy = t->dy};
+    t->call = (struct ref_call){.op = op,
+                                .batch = batch,
+                                .of = batch,
+                                .learning = true,
+                                .in = in,
+                                .out = out,
+                                .y = t->y,
+                                .dy = t->dy};
     t->call.labels = t->labels;
     t->call.key = rng_next(r);
     t->call.weight = t->n_weight ? t->weight : NULL;

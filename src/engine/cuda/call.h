@@ -74,7 +74,7 @@ struct call {
     struct outcome *outcomes; /* [seat] */
 };
 
-/* The first step of every pass: bytes to numbers. */
+/* The first step of every list of launches: bytes to numbers. */
 struct gather_call {
     const struct seat *seats;
     const struct seat_pick *picks; /* [seat][batch]; NULL: in order, from the seat's first */

@@ -20,7 +20,7 @@ struct conv {
     bool bf16;
 };
 
-static struct conv conv_of(const struct pass *p, const struct call *c)
+static struct conv conv_of(const struct launches *p, const struct call *c)
 {
     return (struct conv){.batch = c->batch,
                          .in = c->in.c,
@@ -70,11 +70,11 @@ static size_t width_for(size_t rows, size_t columns)
     return width < least ? least : width;
 }
 
-static void add_product(struct pass *p, const product_kernels kernels, const struct call *c, size_t rows,
+static void add_product(struct launches *p, const product_kernels kernels, const struct call *c, size_t rows,
                         size_t columns)
 {
     size_t width = width_for(rows, columns);
-    pass_add(p, kernels[p->bf16][width], n_tiles(rows, columns, width), c->splits, THREADS, c);
+    launches_add(p, kernels[p->bf16][width], n_tiles(rows, columns, width), c->splits, THREADS, c);
 }
 
 /* ---- by patches ---- */
@@ -107,14 +107,14 @@ static size_t n_prepared(size_t n_in, size_t n_out, bool bf16)
     return pieces(n_in, deep) * deep * PATCH_TAPS * n_out;
 }
 
-static void add_patches(struct pass *p, enum cuda_kernel prepare, const product_kernels kernels,
+static void add_patches(struct launches *p, enum cuda_kernel prepare, const product_kernels kernels,
                         const struct call *c, size_t n_in, size_t n_out)
 {
     struct conv v = conv_of(p, c);
     size_t width = width_of(n_out), columns = columns_of(width),
            blocks = n_patches(&v, PATCH_WIDTH(columns)) * pieces(n_out, columns);
     add_values(p, prepare, c, n_prepared(n_in, n_out, p->bf16));
-    pass_launch(p, kernels[p->bf16][width], blocks, PATCH_THREADS, PATCH_SHARED(columns))->args.call = *c;
+    launches_launch(p, kernels[p->bf16][width], blocks, PATCH_THREADS, PATCH_SHARED(columns))->args.call = *c;
 }
 
 /* Channels of a block of patch_weight.cu. */
@@ -133,13 +133,13 @@ static size_t n_channel_tiles(const struct conv *v)
     return pieces(v->in, block_channels(v)) * pieces(v->out, block_channels(v));
 }
 
-static void add_patch_weight(struct pass *p, const struct call *c)
+static void add_patch_weight(struct launches *p, const struct call *c)
 {
     static const enum cuda_kernel kernels[2][2] = {
         {KERNEL_patch_back_weight_fp32_16, KERNEL_patch_back_weight_fp32_32},
         {KERNEL_patch_back_weight_bf16_16, KERNEL_patch_back_weight_bf16_32}};
     struct conv v = conv_of(p, c);
-    struct launch *l = pass_launch(p, kernels[p->bf16][block_channels(&v) > 16], n_channel_tiles(&v),
+    struct launch *l = launches_launch(p, kernels[p->bf16][block_channels(&v) > 16], n_channel_tiles(&v),
                                    32 * PATCH_WEIGHT_WARPS, PATCH_WEIGHT_SHARED);
     l->grid_y = c->splits;
     l->args.call = *c;
@@ -165,7 +165,7 @@ static bool is_halving(const struct call *c)
            c->in.w == 2 * c->out.w;
 }
 
-void conv_forward(struct pass *p, const struct call *c)
+void conv_forward(struct launches *p, const struct call *c)
 {
     struct conv v = conv_of(p, c);
     if (suits_patches(&v, patch_width(v.out), true))
@@ -175,7 +175,7 @@ void conv_forward(struct pass *p, const struct call *c)
         add_product(p, forward_kernels, c, v.out_pixels, v.out);
 }
 
-static void add_weight_gradient(struct pass *p, const struct call *c)
+static void add_weight_gradient(struct launches *p, const struct call *c)
 {
     struct conv v = conv_of(p, c);
     struct call split = *c;
@@ -187,23 +187,23 @@ static void add_weight_gradient(struct pass *p, const struct call *c)
     add_values(p, KERNEL_add_stretches, &split, weight_size(&v));
 }
 
-static void add_input_gradient(struct pass *p, const struct call *c)
+static void add_input_gradient(struct launches *p, const struct call *c)
 {
     struct conv v = conv_of(p, c);
     if (suits_patches(&v, patch_width(v.in), false))
         add_patches(p, p->bf16 ? KERNEL_patch_weights_turned_bf16 : KERNEL_patch_weights_turned_fp32,
                     patch_input_kernels, c, v.out, v.in);
     else if (is_halving(c))
-        pass_add(p, p->bf16 ? KERNEL_conv_back_quarters_bf16_64 : KERNEL_conv_back_quarters_fp32_64,
+        launches_add(p, p->bf16 ? KERNEL_conv_back_quarters_bf16_64 : KERNEL_conv_back_quarters_fp32_64,
                  n_tiles(v.out_pixels, 4 * v.in, WIDEST), 1, THREADS, c);
     else
         add_product(p, input_kernels, c, v.batch * v.h * v.w, v.in);
 }
 
-void conv_backward(struct pass *p, const struct call *c)
+void conv_backward(struct launches *p, const struct call *c)
 {
     if (c->bias != CUDA_NONE)
-        pass_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
+        launches_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
     add_weight_gradient(p, c);
     if (c->dx[0].at)
         add_input_gradient(p, c);

@@ -1,7 +1,7 @@
 /* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels.
  *
  *   learn:    the lessons take seats, as many at once as memory allows; seats and picks are sent over, the
- *             pass runs, losses and hits come back
+ *             list of launches runs, losses and hits come back
  *   examine:  the samples are cut into pieces of fixed size; a piece takes a seat
  *
  * Rows, samples and activations stay in device memory. Updates and mixes are only queued: whoever reads
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "engine/cuda/measure.h"
-#include "engine/cuda/pass.h"
+#include "engine/cuda/launches.h"
 
 enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
 
@@ -24,8 +24,8 @@ struct cuda {
     struct input inputs[2];       /* training and test samples on the device */
     CUdeviceptr sample_memory[2]; /* owned */
     size_t sample_bytes;
-    struct pass learn, exam;
-    CUdeviceptr memory, seats, picks; /* owned: of whichever pass runs */
+    struct launches learn, exam;
+    CUdeviceptr memory, seats, picks; /* owned: of whichever list runs */
     struct seat *seats_host;          /* owned, pinned: [most seats] */
     struct seat_pick *picks_host;     /* owned, pinned: [seats of learn][batch] */
     struct outcome *outcomes_host;    /* owned, pinned: [most seats] */
@@ -59,14 +59,14 @@ static fault open_samples(struct cuda *c, const struct samples *s, int source)
 }
 
 /* As many seats as are wanted and memory allows: planned for one seat first, then for all. */
-static fault plan_seats(struct cuda *c, struct pass *p, bool learning, size_t wanted, size_t batch)
+static fault plan_seats(struct cuda *c, struct launches *p, bool learning, size_t wanted, size_t batch)
 {
     size_t unused, all;
     TRY(CU(&c->device.driver, cuMemGetInfo, &unused, &all));
-    TRY(pass_plan(p, &c->device, &c->engine.setup, learning, 1, batch));
+    TRY(launches_plan(p, &c->device, &c->engine.setup, learning, 1, batch));
     size_t fit = unused / 4 * 3 / p->n_bytes;
-    pass_release(p);
-    return pass_plan(p, &c->device, &c->engine.setup, learning, larger(1, smaller(wanted, fit)), batch);
+    launches_release(p);
+    return launches_plan(p, &c->device, &c->engine.setup, learning, larger(1, smaller(wanted, fit)), batch);
 }
 
 static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
@@ -90,10 +90,10 @@ static fault open_passes(struct cuda *c)
     TRY(take_pinned(c, most * sizeof(struct seat), &c->seats_host));
     TRY(take_pinned(c, most * sizeof(struct outcome), &c->outcomes_host));
     TRY(take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host));
-    struct pass_places places = {c->memory, c->seats, c->picks, {c->inputs[0], c->inputs[1]}};
-    TRY(pass_place(&c->learn, &places));
+    struct launch_places places = {c->memory, c->seats, c->picks, {c->inputs[0], c->inputs[1]}};
+    TRY(launches_place(&c->learn, &places));
     places.picks = 0;
-    TRY(pass_place(&c->exam, &places));
+    TRY(launches_place(&c->exam, &places));
     return device_wait(&c->device);
 }
 
@@ -109,8 +109,8 @@ static void close_inside(struct cuda *c)
 {
     const struct driver *d = &c->device.driver;
     fault_drop(device_wait(&c->device));
-    pass_release(&c->learn);
-    pass_release(&c->exam);
+    launches_release(&c->learn);
+    launches_release(&c->exam);
     void *pinned[] = {c->seats_host, c->picks_host, c->outcomes_host};
     for (int i = 0; i < 3; i++)
         if (pinned[i])
@@ -175,13 +175,13 @@ static fault seat_rows(struct cuda *c, size_t replica, struct seat *seat)
     return store_find(&c->store, ROW_STATS, replica, &seat->stats);
 }
 
-/* Runs a pass for the first n seats and brings back what came of them. */
-static fault run_seats(struct cuda *c, struct pass *p, size_t n)
+/* Runs a list of launches for the first n seats and brings back what came of them. */
+static fault run_seats(struct cuda *c, struct launches *p, size_t n)
 {
     const struct driver *d = &c->device.driver;
     CUstream stream = c->device.stream;
     TRY(CU(d, cuMemcpyHtoDAsync, c->seats, c->seats_host, n * sizeof(struct seat), stream));
-    TRY(pass_run(p, n));
+    TRY(launches_run(p, n));
     TRY(CU(d, cuMemcpyDtoHAsync, c->outcomes_host, c->memory + p->outcomes_at, n * sizeof(struct outcome),
            stream));
     return device_wait(&c->device);

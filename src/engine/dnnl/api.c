@@ -317,66 +317,66 @@ static fault back_descriptor(struct onednn *d, const struct conv_parts *p, bool 
     return check(s, "such a gradient of a convolution");
 }
 
-static void conv_args(struct recipe *r, enum pass pass, const order *bias)
+static void conv_args(struct recipe *r, enum conv_work work, const order *bias)
 {
-    switch (pass) {
-    case PASS_FORWARD:
+    switch (work) {
+    case CONV_FORWARD:
         recipe_add(r, DNNL_ARG_SRC, dnnl_query_src_md);
         recipe_add(r, DNNL_ARG_WEIGHTS, dnnl_query_weights_md);
         recipe_add(r, DNNL_ARG_DST, dnnl_query_dst_md);
         break;
-    case PASS_DATA:
+    case CONV_DATA:
         recipe_add(r, DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md);
         recipe_add(r, DNNL_ARG_WEIGHTS, dnnl_query_weights_md);
         recipe_add(r, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md);
         break;
-    case PASS_WEIGHTS:
+    case CONV_WEIGHTS:
         recipe_add(r, DNNL_ARG_SRC, dnnl_query_src_md);
         recipe_add(r, DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md);
         recipe_add(r, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md);
         break;
     }
-    if (bias && pass != PASS_DATA) {
-        r->names[r->n_args] = pass == PASS_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS;
+    if (bias && work != CONV_DATA) {
+        r->names[r->n_args] = work == CONV_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS;
         r->orders[r->n_args++] = bias;
     }
 }
 
-static fault conv_descriptor(struct onednn *d, const struct conv_parts *p, enum pass pass, bool winograd,
+static fault conv_descriptor(struct onednn *d, const struct conv_parts *p, enum conv_work work, bool winograd,
                              const order *like, dnnl_primitive_desc_t *out)
 {
-    return pass == PASS_FORWARD ? forward_descriptor(d, p, winograd, like, out)
-                                : back_descriptor(d, p, pass == PASS_DATA, winograd, like, out);
+    return work == CONV_FORWARD ? forward_descriptor(d, p, winograd, like, out)
+                                : back_descriptor(d, p, work == CONV_DATA, winograd, like, out);
 }
 
-static fault conv_make(struct onednn *d, const struct conv_parts *p, enum pass pass, bool winograd,
+static fault conv_make(struct onednn *d, const struct conv_parts *p, enum conv_work work, bool winograd,
                        const order *like, struct kernel **out)
 {
     struct recipe r = {0};
-    TRY(conv_descriptor(d, p, pass, winograd, like, &r.descriptor));
-    conv_args(&r, pass, p->bias);
+    TRY(conv_descriptor(d, p, work, winograd, like, &r.descriptor));
+    conv_args(&r, work, p->bias);
     return kernel_make(d, &r, out);
 }
 
-fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum pass pass, bool winograd,
+fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum conv_work work, bool winograd,
                   const struct kernel *like, struct kernel **out)
 {
     struct conv_parts p;
     fault f = conv_parts_init(&p, s);
     if (!f)
-        f = conv_make(d, &p, pass, winograd, like ? like->weights : NULL, out);
+        f = conv_make(d, &p, work, winograd, like ? like->weights : NULL, out);
     conv_parts_release(&p);
     return f;
 }
 
-fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum pass pass, const struct kernel *like,
-                    bool *out)
+fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum conv_work work,
+                    const struct kernel *like, bool *out)
 {
     struct conv_parts p;
     dnnl_primitive_desc_t descriptor;
     fault f = conv_parts_init(&p, s);
     if (!f)
-        f = conv_descriptor(d, &p, pass, false, like ? like->weights : NULL, &descriptor);
+        f = conv_descriptor(d, &p, work, false, like ? like->weights : NULL, &descriptor);
     conv_parts_release(&p);
     TRY(f);
     const char *name = "";

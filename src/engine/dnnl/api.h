@@ -48,16 +48,16 @@ struct conv_shape {
 
 /* What a convolution computes and the order of its arguments in kernel_run. Weights and their gradient
  * (always fp32) lie as oneDNN likes, see kernel_pack. */
-enum pass {
-    PASS_FORWARD, /* x, weights, y, bias  */
-    PASS_DATA,    /* dx, weights, dy      */
-    PASS_WEIGHTS, /* x, dweights, dy, dbias */
+enum conv_work {
+    CONV_FORWARD, /* x, weights, y, bias  */
+    CONV_DATA,    /* dx, weights, dy      */
+    CONV_WEIGHTS, /* x, dweights, dy, dbias */
 };
 enum { ARG_WEIGHTS = 1, MOST_ARGS = 5 };
 
 /* FAULT_ENGINE where oneDNN has no such kernel; with `winograd` that is common. `like`: a kernel of the same
- * pass whose order of weights is to be kept, or NULL. */
-fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum pass pass, bool winograd,
+ * kind whose order of weights is to be kept, or NULL. */
+fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum conv_work work, bool winograd,
                   const struct kernel *like, struct kernel **out);
 
 /* c [m x n] fp32 = a [m x k] times b [k x n], each with its row and column step in numbers. */
@@ -84,8 +84,8 @@ fault kernel_pack_input(struct onednn *d, const struct kernel *of, enum format f
                         struct kernel **out); /* args: input, packed */
 
 /* Whether oneDNN has only its naive loops for this, slower by a factor of hundreds; nothing is compiled. */
-fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum pass pass, const struct kernel *like,
-                    bool *out);
+fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum conv_work work,
+                    const struct kernel *like, bool *out);
 
 void kernel_run(const struct kernel *k, int worker, void *const *args);
 

@@ -61,7 +61,7 @@ static fault gradient_is_naive(struct program *p, struct conv_shape s, enum form
 {
     s.in = in;
     s.out = out;
-    return conv_is_naive(p->onednn, &s, PASS_WEIGHTS, NULL, is);
+    return conv_is_naive(p->onednn, &s, CONV_WEIGHTS, NULL, is);
 }
 
 /* The order oneDNN likes for a convolution of middle size. Before AVX2 it likes blocks on the way forward and
@@ -82,7 +82,7 @@ static fault ask_spatial_format(struct program *p)
                            .in = FORMAT_ANY,
                            .out = FORMAT_ANY};
     struct kernel *k;
-    fault f = kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k);
+    fault f = kernel_conv(p->onednn, &s, CONV_FORWARD, false, NULL, &k);
     if (f && p->number == NUMBER_BF16)
         f = fault_before(f, "this processor does not compute in bf16: ");
     TRY(f);
@@ -104,7 +104,7 @@ static fault ask_input_format(struct program *p, const struct op *op, enum forma
     s.in = FORMAT_ANY;
     s.out = p->spatial;
     struct kernel *k;
-    TRY(kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k));
+    TRY(kernel_conv(p->onednn, &s, CONV_FORWARD, false, NULL, &k));
     *out = kernel_format(k);
     if (!p->is_learning)
         return OK;

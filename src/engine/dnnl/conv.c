@@ -73,24 +73,24 @@ static size_t weight_floats(const struct unit *u) /* as wide as it is made */
     return c->c_out * c->c_in * u->op->kernel * u->op->kernel;
 }
 
-static bool suits_winograd(const struct conv_shape *s, enum pass pass)
+static bool suits_winograd(const struct conv_shape *s, enum conv_work work)
 {
-    size_t fewest = pass == PASS_DATA ? 32 : 16;
+    size_t fewest = work == CONV_DATA ? 32 : 16;
     return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->c_in >= fewest &&
            s->c_out >= fewest;
 }
 
 /* Winograd where it wins and oneDNN has it, else direct. */
-static fault best_conv(struct program *p, const struct conv_shape *s, enum pass pass,
+static fault best_conv(struct program *p, const struct conv_shape *s, enum conv_work work,
                        const struct kernel *like, struct kernel **out)
 {
-    if (suits_winograd(s, pass)) {
-        fault f = kernel_conv(p->onednn, s, pass, true, like, out);
+    if (suits_winograd(s, work)) {
+        fault f = kernel_conv(p->onednn, s, work, true, like, out);
         if (!f)
             return OK;
         fault_drop(f);
     }
-    return kernel_conv(p->onednn, s, pass, false, like, out);
+    return kernel_conv(p->onednn, s, work, false, like, out);
 }
 
 static fault choose_width(struct program *p, const struct unit *u, struct conv *c)
@@ -98,13 +98,13 @@ static fault choose_width(struct program *p, const struct unit *u, struct conv *
     struct conv_shape s = conv_shape_of(p, u->op, p->chunk);
     bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, naive = false;
     const bool wanted[] = {
-        [PASS_FORWARD] = true, [PASS_DATA] = u->wanted[0], [PASS_WEIGHTS] = p->is_learning};
+        [CONV_FORWARD] = true, [CONV_DATA] = u->wanted[0], [CONV_WEIGHTS] = p->is_learning};
     c->c_in = s.c_in;
     c->c_out = s.c_out;
     c->wide = NO_BUFFER;
-    for (int pass = PASS_FORWARD; has_padding && !naive && pass <= PASS_WEIGHTS; pass++)
-        if (wanted[pass])
-            TRY(conv_is_naive(p->onednn, &s, (enum pass)pass, NULL, &naive));
+    for (int work = CONV_FORWARD; has_padding && !naive && work <= CONV_WEIGHTS; work++)
+        if (wanted[work])
+            TRY(conv_is_naive(p->onednn, &s, (enum conv_work)work, NULL, &naive));
     if (!naive)
         return OK;
     c->c_in = layout_stored(&u->in);
@@ -134,12 +134,12 @@ static fault make_gradient(struct program *p, const struct unit *u, struct conv 
     struct kernel **k = &c->gradient[i];
     bool is_naive, any_is_naive = true;
     any.in = FORMAT_ANY;
-    TRY(conv_is_naive(p->onednn, &s, PASS_WEIGHTS, like, &is_naive));
+    TRY(conv_is_naive(p->onednn, &s, CONV_WEIGHTS, like, &is_naive));
     if (is_naive)
-        TRY(conv_is_naive(p->onednn, &any, PASS_WEIGHTS, like, &any_is_naive));
+        TRY(conv_is_naive(p->onednn, &any, CONV_WEIGHTS, like, &any_is_naive));
     if (any_is_naive)
-        return best_conv(p, &s, PASS_WEIGHTS, like, k);
-    TRY(kernel_conv(p->onednn, &any, PASS_WEIGHTS, false, like, k));
+        return best_conv(p, &s, CONV_WEIGHTS, like, k);
+    TRY(kernel_conv(p->onednn, &any, CONV_WEIGHTS, false, like, k));
     if (kernel_format(*k) == u->in.format)
         return OK;
     flat_reserve(p, kernel_input_bytes(*k));
@@ -175,11 +175,11 @@ static fault conv_prepare(struct program *p, struct unit *u)
         if (!n)
             continue;
         struct conv_shape s = widened_shape(p, u, n);
-        TRY(best_conv(p, &s, PASS_FORWARD, NULL, &c->forward[i].kernel));
+        TRY(best_conv(p, &s, CONV_FORWARD, NULL, &c->forward[i].kernel));
         TRY(way_weights(p, &c->forward[i], i ? &c->forward[WHOLE] : NULL));
         if (!u->wanted[0])
             continue;
-        TRY(best_conv(p, &s, PASS_DATA, NULL, &c->data[i].kernel));
+        TRY(best_conv(p, &s, CONV_DATA, NULL, &c->data[i].kernel));
         TRY(way_weights(p, &c->data[i], i ? &c->data[WHOLE] : NULL));
     }
     if (p->is_learning)

@@ -322,7 +322,7 @@ static fault build(struct program *p)
     size_t *no_bytes = ARENA_NEW(&p->arena, size_t, g->n_tensors); /* only the steps are asked for */
     if (!no_bytes)
         return OUT_OF_MEMORY;
-    TRY(plan_make(g, p->is_learning, no_bytes, no_bytes, &p->arena, &p->plan));
+    TRY(plan_make(g, p->is_learning ? PLAN_LESSON : PLAN_EXAM, no_bytes, no_bytes, &p->arena, &p->plan));
     TRY(program_arrange(p));
     TRY(make_buffers(p));
     TRY(make_units(p));

@@ -1,4 +1,5 @@
-/* values.c - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape. */
+/* values.c - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape; and those that
+ * carry numbers to other parts and from there. */
 #include <math.h>
 
 #include "engine/host.h"
@@ -68,11 +69,13 @@ static void sigmoid_backward(struct ref_call *c)
 
 const struct ref_row ref_sigmoid = {sigmoid_forward, sigmoid_backward};
 
-/* What a number is multiplied with while learning: 0 or 1 / (1 - rate), by a hash of its position. */
+/* What a number is multiplied with while learning: 0 or 1 / (1 - rate), by a hash of its
+ * position in the whole batch. */
 static double dropout_factor(const struct ref_call *c, size_t i)
 {
     if (!c->learning)
         return 1;
+    i += c->at.first * shape_size(c->in);
     return dropout_keeps(c->key, c->op->rate, i) ? 1 / (1 - c->op->rate) : 0;
 }
 
@@ -103,3 +106,31 @@ static void reshape_backward(struct ref_call *c)
 }
 
 const struct ref_row ref_reshape = {reshape_forward, reshape_backward};
+
+static void send_forward(struct ref_call *c)
+{
+    for (size_t i = 0; i < n_values(c); i++)
+        c->values[i] = c->x[0][i];
+}
+
+static void send_backward(struct ref_call *c)
+{
+    for (size_t i = 0; i < n_values(c); i++)
+        ref_put(c, 0, i, c->slopes[i]);
+}
+
+const struct ref_row ref_send = {send_forward, send_backward};
+
+static void receive_forward(struct ref_call *c)
+{
+    for (size_t i = 0; i < c->batch * shape_size(c->out); i++)
+        c->y[i] = c->values[i];
+}
+
+static void receive_backward(struct ref_call *c)
+{
+    for (size_t i = 0; i < c->batch * shape_size(c->out); i++)
+        c->slopes[i] = c->dy[i];
+}
+
+const struct ref_row ref_receive = {receive_forward, receive_backward};

@@ -92,7 +92,7 @@ static void bias_gradient(struct ref_call *c)
 static void conv_backward(struct ref_call *c)
 {
     bias_gradient(c);
-    for (size_t o = 0; o < c->out.c; o++)
+    for (size_t o = 0; c->dweight && o < c->out.c; o++)
         for (size_t i = 0; i < c->in.c; i++)
             for (size_t ky = 0; ky < c->op->kernel; ky++)
                 for (size_t kx = 0; kx < c->op->kernel; kx++)
@@ -122,7 +122,7 @@ static void linear_backward(struct ref_call *c)
 {
     size_t n_in = shape_size(c->in), n_out = c->out.c;
     bias_gradient(c);
-    for (size_t o = 0; o < n_out; o++)
+    for (size_t o = 0; c->dweight && o < n_out; o++)
         for (size_t i = 0; i < n_in; i++) {
             double sum = 0;
             for (size_t n = 0; n < c->batch; n++)

@@ -1,5 +1,5 @@
-/* pass.c - see pass.h. */
-#include "engine/cuda/pass.h"
+/* launches.c - see launches.h. */
+#include "engine/cuda/launches.h"
 
 #include <string.h>
 
@@ -7,26 +7,26 @@
 
 enum { ALIGN = 256 };
 
-size_t pass_tensor_bytes(const struct pass *p, int tensor)
+size_t launches_tensor_bytes(const struct launches *p, int tensor)
 {
-    return p->batch * shape_size(p->graph->tensors[tensor].shape) * (pass_is_half(p, tensor) ? 2 : 4);
+    return p->batch * shape_size(p->graph->tensors[tensor].shape) * (launches_is_half(p, tensor) ? 2 : 4);
 }
 
-size_t pass_take(struct pass *p, size_t n_bytes)
+size_t launches_take(struct launches *p, size_t n_bytes)
 {
     size_t at = round_up(p->n_bytes, ALIGN);
     p->n_bytes = at + n_bytes;
     return at;
 }
 
-size_t pass_take_table(struct pass *p, size_t n_bytes)
+size_t launches_take_table(struct launches *p, size_t n_bytes)
 {
     size_t at = round_up(p->n_table_bytes, ALIGN);
     p->n_table_bytes = at + n_bytes;
     return at;
 }
 
-static void place_the_rest(struct pass *p)
+static void place_the_rest(struct launches *p)
 {
     const struct graph *g = p->graph;
     size_t scratch = 0, channels = 0;
@@ -37,20 +37,20 @@ static void place_the_rest(struct pass *p)
         scratch = own > scratch ? own : scratch;
         if (op->kind != OP_BATCHNORM || p->fused)
             continue;
-        p->moments_at[i] = pass_take(p, p->n_seats * 2 * c * sizeof(float));
+        p->moments_at[i] = launches_take(p, p->n_seats * 2 * c * sizeof(float));
         channels = c > channels ? c : channels;
     }
-    p->slopes_at = pass_take(p, p->n_seats * 2 * channels * sizeof(float));
-    p->partial_at = pass_take(p, p->n_seats * scratch);
-    p->labels_at = pass_take(p, p->n_seats * p->batch * sizeof(uint16_t));
-    p->outcomes_at = pass_take(p, p->n_seats * sizeof(struct outcome));
+    p->slopes_at = launches_take(p, p->n_seats * 2 * channels * sizeof(float));
+    p->partial_at = launches_take(p, p->n_seats * scratch);
+    p->labels_at = launches_take(p, p->n_seats * p->batch * sizeof(uint16_t));
+    p->outcomes_at = launches_take(p, p->n_seats * sizeof(struct outcome));
 }
 
-fault pass_plan(struct pass *p, struct device *device, const struct engine_setup *setup, bool learning,
+fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup, bool learning,
                 size_t n_seats, size_t batch)
 {
     const struct graph *g = setup->graph;
-    *p = (struct pass){.graph = g,
+    *p = (struct launches){.graph = g,
                        .device = device,
                        .learning = learning,
                        .bf16 = setup->precision == PRECISION_BF16,
@@ -66,36 +66,36 @@ fault pass_plan(struct pass *p, struct device *device, const struct engine_setup
             return FAIL(FAULT_ENGINE,
                         "a batch of %zu makes a tensor of %zu numbers; the engine cuda counts to %u", batch,
                         n, UINT32_MAX);
-        sizes[t] = p->n_seats * pass_tensor_bytes(p, (int)t);
+        sizes[t] = p->n_seats * launches_tensor_bytes(p, (int)t);
     }
-    TRY(plan_make(g, learning, sizes, sizes, &p->arena, &p->plan));
+    TRY(plan_make(g, learning ? PLAN_LESSON : PLAN_EXAM, sizes, sizes, &p->arena, &p->plan));
     TRY(fused_plan(p));
     place_the_rest(p);
     return OK;
 }
 
-static void *at(const struct pass_places *places, size_t offset)
+static void *at(const struct launch_places *places, size_t offset)
 {
     return (void *)(uintptr_t)(places->memory + offset);
 }
 
-static struct dims dims_of(const struct pass *p, int tensor)
+static struct dims dims_of(const struct launches *p, int tensor)
 {
     struct shape s = p->graph->tensors[tensor].shape;
     return (struct dims){(uint32_t)s.c, (uint32_t)s.h, (uint32_t)s.w};
 }
 
-static struct numbers value_of(const struct pass *p, const struct pass_places *places, int tensor)
+static struct numbers value_of(const struct launches *p, const struct launch_places *places, int tensor)
 {
-    return (struct numbers){at(places, p->plan.value_at[tensor]), pass_is_half(p, tensor), 0};
+    return (struct numbers){at(places, p->plan.value_at[tensor]), launches_is_half(p, tensor), 0};
 }
 
-static struct numbers gradient_of(const struct pass *p, const struct pass_places *places, int tensor,
+static struct numbers gradient_of(const struct launches *p, const struct launch_places *places, int tensor,
                                   bool adds)
 {
     if (p->plan.grad_at[tensor] == PLAN_NOWHERE)
         return (struct numbers){0};
-    return (struct numbers){at(places, p->plan.grad_at[tensor]), pass_is_half(p, tensor), adds};
+    return (struct numbers){at(places, p->plan.grad_at[tensor]), launches_is_half(p, tensor), adds};
 }
 
 static uint64_t offset_of(const struct param *params, int i)
@@ -103,7 +103,7 @@ static uint64_t offset_of(const struct param *params, int i)
     return i < 0 ? CUDA_NONE : params[i].offset;
 }
 
-static struct call make_call(const struct pass *p, const struct pass_places *places, const struct step *s)
+static struct call make_call(const struct launches *p, const struct launch_places *places, const struct step *s)
 {
     const struct graph *g = p->graph;
     const struct op *op = &g->ops[s->op];
@@ -144,7 +144,7 @@ static struct call make_call(const struct pass *p, const struct pass_places *pla
     return c;
 }
 
-struct launch *pass_launch(struct pass *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
+struct launch *launches_launch(struct launches *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
                            size_t shared_bytes)
 {
     struct launch *l = &p->launches[p->n_launches++];
@@ -153,20 +153,20 @@ struct launch *pass_launch(struct pass *p, enum cuda_kernel kernel, size_t grid_
     return l;
 }
 
-void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
+void launches_add(struct launches *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
               const struct call *call)
 {
-    struct launch *l = pass_launch(p, kernel, grid_x, threads, 0);
+    struct launch *l = launches_launch(p, kernel, grid_x, threads, 0);
     l->grid_y = (unsigned)grid_y;
     l->args.call = *call;
 }
 
-static void add_gather(struct pass *p, const struct pass_places *places)
+static void add_gather(struct launches *p, const struct launch_places *places)
 {
     struct dims in = dims_of(p, 0);
     bool filled = p->fused && p->fused->input_channels > in.c;
     size_t each = filled ? 1024 : 256; /* pixels of a block */
-    struct launch *l = pass_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather,
+    struct launch *l = launches_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather,
                                    (p->batch * in.h * in.w + each - 1) / each, 256, 0);
     l->args.gather = (struct gather_call){
         .seats = (const struct seat *)(uintptr_t)places->seats,
@@ -178,12 +178,12 @@ static void add_gather(struct pass *p, const struct pass_places *places)
         .x = value_of(p, places, 0),
         .labels = at(places, p->labels_at),
     };
-    p->traffic += (double)(p->batch * l->args.gather.filled * in.h * in.w * (pass_is_half(p, 0) ? 2 : 4));
+    p->traffic += (double)(p->batch * l->args.gather.filled * in.h * in.w * (launches_is_half(p, 0) ? 2 : 4));
 }
 
 /* Some kernels want more shared memory than a block gets unasked, and some share out their work by how many
  * blocks the device runs at a time. */
-static fault settle(struct pass *p, struct launch *l)
+static fault settle(struct launches *p, struct launch *l)
 {
     const struct driver *d = &p->device->driver;
     CUfunction kernel = p->device->kernels.of[l->kernel];
@@ -198,7 +198,7 @@ static fault settle(struct pass *p, struct launch *l)
     return OK;
 }
 
-fault pass_place(struct pass *p, const struct pass_places *places)
+fault launches_place(struct launches *p, const struct launch_places *places)
 {
     size_t most = 1 + OPS_MOST_LAUNCHES * p->plan.n_steps + (p->fused ? fused_extra_launches(p) : 0);
     p->launches = ARENA_NEW(&p->arena, struct launch, most);
@@ -223,7 +223,7 @@ fault pass_place(struct pass *p, const struct pass_places *places)
     return OK;
 }
 
-void pass_release(struct pass *p)
+void launches_release(struct launches *p)
 {
     for (size_t i = 0; p->device && i < REPLAYS; i++)
         if (p->replays[i].graph)
@@ -250,7 +250,7 @@ static unsigned blocks_for(const struct launch *l, size_t n)
     return best;
 }
 
-fault pass_run_one(struct pass *p, size_t i, size_t n)
+fault launches_run_one(struct launches *p, size_t i, size_t n)
 {
     const struct driver *d = &p->device->driver;
     struct launch *l = &p->launches[i];
@@ -261,14 +261,14 @@ fault pass_run_one(struct pass *p, size_t i, size_t n)
     return driver_check(d, result, cuda_kernel_names[l->kernel]);
 }
 
-static fault launch_all(struct pass *p, size_t n)
+static fault launch_all(struct launches *p, size_t n)
 {
     for (size_t i = 0; i < p->n_launches; i++)
-        TRY(pass_run_one(p, i, n));
+        TRY(launches_run_one(p, i, n));
     return OK;
 }
 
-static fault capture(struct pass *p, size_t n, CUgraphExec *out)
+static fault capture(struct launches *p, size_t n, CUgraphExec *out)
 {
     const struct driver *d = &p->device->driver;
     CUgraph graph = NULL;
@@ -286,7 +286,7 @@ static fault capture(struct pass *p, size_t n, CUgraphExec *out)
 }
 
 /* The place of runs of n seats among the captured ones, or NULL where all are taken. */
-static struct replay *replay_of(struct pass *p, size_t n)
+static struct replay *replay_of(struct launches *p, size_t n)
 {
     for (size_t i = 0; i < REPLAYS; i++)
         if (p->replays[i].n_seats == n || !p->replays[i].n_seats) {
@@ -296,7 +296,7 @@ static struct replay *replay_of(struct pass *p, size_t n)
     return NULL;
 }
 
-fault pass_run(struct pass *p, size_t n)
+fault launches_run(struct launches *p, size_t n)
 {
     struct replay *r = replay_of(p, n);
     if (!r || r->seen++ < 2)

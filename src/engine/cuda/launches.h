@@ -1,4 +1,4 @@
-/* pass.h - a planned graph as a list of launches.
+/* launches.h - a planned graph as a list of launches.
  *
  *   plan (how much memory for so many seats) -> place (memory is there: fill in every address)
  *        -> run for n seats
@@ -6,8 +6,8 @@
  * Nothing in a launch depends on which replicas learn: the seats' table says that. So a list that is run
  * again for as many seats is captured once and replayed as one CUDA graph.
  */
-#ifndef VECHE_ENGINE_CUDA_PASS_H
-#define VECHE_ENGINE_CUDA_PASS_H
+#ifndef VECHE_ENGINE_CUDA_LAUNCHES_H
+#define VECHE_ENGINE_CUDA_LAUNCHES_H
 
 #include "base/arena.h"
 #include "engine/cuda/call.h"
@@ -41,7 +41,7 @@ struct replay { /* a captured run of so many seats */
     CUgraphExec graph; /* owned; NULL until it pays */
 };
 
-struct pass {
+struct launches {
     const struct graph *graph; /* borrowed */
     struct device *device;     /* borrowed */
     bool learning, bf16;
@@ -60,45 +60,45 @@ struct pass {
     struct replay replays[REPLAYS];
 };
 
-/* Which addresses a pass is to work with. */
-struct pass_places {
+/* Which addresses a list is to work with. */
+struct launch_places {
     CUdeviceptr memory, seats, picks; /* picks 0: an exam */
     struct input inputs[2];
 };
 
-fault pass_plan(struct pass *p, struct device *device, const struct engine_setup *setup, bool learning,
+fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup, bool learning,
                 size_t n_seats, size_t batch);
-fault pass_place(struct pass *p, const struct pass_places *places);
-void pass_release(struct pass *p);
+fault launches_place(struct launches *p, const struct launch_places *places);
+void launches_release(struct launches *p);
 
 /* Runs all launches for the first n seats. Does not wait. */
-fault pass_run(struct pass *p, size_t n);
+fault launches_run(struct launches *p, size_t n);
 /* One launch of the list by itself. */
-fault pass_run_one(struct pass *p, size_t i, size_t n);
+fault launches_run_one(struct launches *p, size_t i, size_t n);
 
 /* For fused.c. */
-size_t pass_take(struct pass *p, size_t n_bytes);       /* the next stretch of memory */
-size_t pass_take_table(struct pass *p, size_t n_bytes); /* of the tables, zeroed */
-struct launch *pass_launch(struct pass *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
+size_t launches_take(struct launches *p, size_t n_bytes);       /* the next stretch of memory */
+size_t launches_take_table(struct launches *p, size_t n_bytes); /* of the tables, zeroed */
+struct launch *launches_launch(struct launches *p, enum cuda_kernel kernel, size_t grid_x, unsigned threads,
                            size_t shared_bytes);
 
 /* A tensor of one seat in bytes. */
-size_t pass_tensor_bytes(const struct pass *p, int tensor);
+size_t launches_tensor_bytes(const struct launches *p, int tensor);
 
 /* For ops.c: adds one launch. */
-void pass_add(struct pass *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
+void launches_add(struct launches *p, enum cuda_kernel kernel, size_t grid_x, size_t grid_y, unsigned threads,
               const struct call *call);
 
 /* ops.c: adds the launches of one step. */
-void ops_add(struct pass *p, const struct step *s, const struct call *call);
+void ops_add(struct launches *p, const struct step *s, const struct call *call);
 /* ops.c: bytes that the step must move for one seat. */
-size_t ops_traffic(const struct pass *p, const struct step *s);
+size_t ops_traffic(const struct launches *p, const struct step *s);
 /* ops.c: bytes of scratch one seat needs for the sums of this op. */
 size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch, bool bf16);
 /* ops.c: the most launches a step adds. */
 enum { OPS_MOST_LAUNCHES = 6 };
 
-static inline bool pass_is_half(const struct pass *p, int tensor)
+static inline bool launches_is_half(const struct launches *p, int tensor)
 {
     struct shape s = p->graph->tensors[tensor].shape;
     return p->bf16 && s.h * s.w > 1;
