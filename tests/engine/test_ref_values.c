@@ -90,7 +90,7 @@ static void check(const struct ref_row *row, const struct op *op, size_t batch, 
 static void convolution(void **state)
 {
     (void)state;
-    struct op op = {.kind = OP_CONV, .kernel = 3, .stride = 1};
+    struct op op = {.kind = OP_CONV, .kernel = 3, .stride = 1, .groups = 1};
     check(&ref_conv, &op, 2, (struct shape){2, 5, 4}, (struct shape){3, 3, 2}, 54, 3, conv_values,
           COUNT(conv_values));
     op.stride = 2;

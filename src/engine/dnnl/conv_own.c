@@ -47,7 +47,7 @@ static bool feeds_batchnorm(const struct program *p, const struct unit *u)
 bool conv_is_own(const struct program *p, const struct unit *u)
 {
     struct winograd w = sizes_of(u, p->chunk);
-    return HAS_AVX512 && u->op->kernel == 3 && u->op->stride == 1 &&
+    return HAS_AVX512 && u->op->kernel == 3 && u->op->groups == 1 && u->op->stride == 1 &&
            (u->op->bias < 0 || feeds_batchnorm(p, u)) && p->number == NUMBER_F32 &&
            u->in.format == FORMAT_BLOCK16 && u->out.format == FORMAT_BLOCK16 && winograd_supported(&w);
 }
