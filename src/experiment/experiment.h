@@ -32,6 +32,8 @@ struct layer { /* one item of a network written as a list */
     void *settings;
     const char *name; /* as written under `name`, or NULL */
     struct place place;
+    struct texts from; /* names of the layers that it reads; none: the one before */
+    struct place from_place;
     struct layer *body; /* a layer that holds layers (`residual`): the first; else NULL */
     struct layer *next;
 };

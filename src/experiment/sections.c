@@ -147,7 +147,9 @@ static const struct field random_rows[] = {
 
 #define AT(member) offsetof(struct layer, member)
 static const struct field layer_rows[] = {
-    {"name", FIELD_TEXT, AT(name), .optional = true, .help = "the layer's name in checkpoints"},
+    {"name", FIELD_TEXT, AT(name), .optional = true, .help = "the layer's name, in checkpoints and after from"},
+    {"from", FIELD_TEXTS, AT(from), .optional = true,
+     .help = "the earlier layer that it reads, in place of the one before; add and concat: those they join"},
 };
 #undef AT
 

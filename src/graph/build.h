@@ -27,6 +27,7 @@ int build_batchnorm(struct builder *b, const char *name, int x, struct batchnorm
 int build_linear(struct builder *b, const char *name, int x,
                  struct linear_layer s); /* flattens x where it must */
 int build_add(struct builder *b, const char *name, int x, int z);
+int build_concat(struct builder *b, const char *name, int x, int z);
 int build_pointwise(struct builder *b, enum op_kind kind, const char *name, int x); /* relu, tanh, sigmoid */
 int build_pool(struct builder *b, enum op_kind kind, const char *name, int x, struct pool_layer s);
 int build_globalpool(struct builder *b, const char *name, int x);

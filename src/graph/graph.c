@@ -16,6 +16,7 @@ const struct op_row op_rows[N_OPS] = {
                       .keeps_in = true}, /* the folded relu's mask follows from the input */
     [OP_LINEAR] = {.name = "linear", .keeps_in = true},
     [OP_ADD] = {.name = "add", .keeps_out = true}, /* for the mask of a folded relu */
+    [OP_CONCAT] = {.name = "concat"},
     [OP_RELU] = {.name = "relu", .keeps_out = true},
     [OP_TANH] = {.name = "tanh", .keeps_out = true},
     [OP_SIGMOID] = {.name = "sigmoid", .keeps_out = true},

@@ -4,7 +4,7 @@
  *
  * The graph knows shapes per sample only: the batch is the engine's business, as are devices and layouts. Tensors are
  * written once; tensor 0 is the input. Parameters of all ops form one flat span of floats in the order of `params`
- * (PyTorch's order and layout: weight before bias, [out][in][kh][kw]); the running statistics of batchnorm form
+ * (PyTorch's order and layout: weight before bias, [out][in / groups][kh][kw]); the running statistics of batchnorm form
  * another. A relu directly after a batchnorm or an add, their only reader, is folded into that op (`relu`).
  *
  * A graph may be a part of another (cut.h): then it has that one's ops, tensors and parameters in its own numbering, and
@@ -33,10 +33,11 @@ static inline size_t shape_size(struct shape s)
 
 /* The ops; a row for each says what its backward needs (see op_row). */
 #define OPS(X)                                                                                               \
-    X(OP_CONV, "conv")           /* kernel x kernel, stride, zero padding; bias optional              */     \
+    X(OP_CONV, "conv")           /* kernel x kernel, stride, zero padding, groups; bias optional      */     \
     X(OP_BATCHNORM, "batchnorm") /* per channel over batch and pixels; affine; relu may be folded in */      \
     X(OP_LINEAR, "linear")       /* y = W x + b over the flattened sample; bias optional              */     \
     X(OP_ADD, "add")             /* y = a + b; relu may be folded in                                  */     \
+    X(OP_CONCAT, "concat")       /* the channels of a, then those of b                                */     \
     X(OP_RELU, "relu")                                                                                       \
     X(OP_TANH, "tanh")                                                                                       \
     X(OP_SIGMOID, "sigmoid")                                                                                 \
@@ -73,18 +74,18 @@ extern const struct op_row op_rows[N_OPS];
 
 struct op {
     enum op_kind kind;
-    const char *name; /* "layer1.0.conv1": unique in the graph                      */
-    size_t number;    /* its place in the whole graph: what is random goes by it    */
-    int in
-        [2]; /* tensors; in[1] is -1 unless kind is OP_ADD; OP_RECEIVE names the samples and reads nothing */
-    int out; /* tensor; -1 for a loss and OP_SEND                          */
-    bool relu;                  /* OP_BATCHNORM, OP_ADD: max(0, .) of the result              */
+    const char *name;      /* "layer1.0.conv1": unique in the graph                      */
+    size_t number;         /* its place in the whole graph: what is random goes by it    */
+    int in[2];             /* tensors; in[1] is -1 unless kind is OP_ADD or OP_CONCAT; a receive reads nothing, in[0] is 0 */
+    int out;               /* tensor; -1 for a loss and OP_SEND                          */
+    bool relu;             /* OP_BATCHNORM, OP_ADD: max(0, .) of the result              */
     size_t kernel, stride, pad; /* conv and pools; shortcut: stride                      */
-    double rate;                /* dropout                                                    */
-    double eps, momentum; /* batchnorm: running = (1 - momentum) running + momentum new (variance unbiased) */
-    int weight, bias;     /* indices into params, -1 where there is none                */
-    int mean, var;        /* indices into stats (batchnorm), else -1                    */
-    int crossing;         /* OP_SEND, OP_RECEIVE: index into sends or receives, else -1 */
+    size_t groups;         /* conv: part g of the outputs is made of part g of the inputs */
+    double rate;           /* dropout                                                    */
+    double eps, momentum;  /* batchnorm: running = (1 - momentum) running + momentum new (variance unbiased) */
+    int weight, bias;      /* indices into params, -1 where there is none                */
+    int mean, var;         /* indices into stats (batchnorm), else -1                    */
+    int crossing;          /* OP_SEND, OP_RECEIVE: index into sends or receives, else -1 */
 };
 
 struct tensor {
@@ -180,6 +181,6 @@ void graph_describe(const struct graph *g, FILE *to);
 double graph_work_until(const struct graph *g, size_t first);
 
 extern const struct kinds model_kinds; /* logistic, mlp:..., lenet, fashion-cnn, resnet20 ... resnet110 */
-extern const struct kinds layer_kinds; /* conv, batchnorm, linear, ..., residual                       */
+extern const struct kinds layer_kinds; /* conv, batchnorm, linear, ..., residual, add, concat          */
 
 #endif

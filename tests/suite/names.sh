@@ -13,12 +13,12 @@ experiment      experiment category decode event fail kind machine machines netw
 data            data dataset feed split catalogue cifar file folder idx known mosaic part source
                 blobs images spirals progress
 data/fetch      fetch child unpack
-graph           graph build layer layers model op plan shape
+graph           graph build layer layers model names op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd
 engine          engine host lessons loops mirror op peak row rows
 engine/ref      ref
 engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat job phase layout norm
-                add avgpool batchnorm dropout globalpool linear loss maxpool pointwise relu reshape shortcut
+                add avgpool batchnorm concat dropout globalpool linear loss maxpool pointwise relu reshape shortcut
 engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
 collective      collective cost cube fold group log2 part piece pieces step tree
 topology        topology edge family lapack layout sketch spectrum survey threads weights

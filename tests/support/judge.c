@@ -8,6 +8,7 @@
 #define ref_batchnorm     judge_batchnorm
 #define ref_linear        judge_linear
 #define ref_add           judge_add
+#define ref_concat        judge_concat
 #define ref_relu          judge_relu
 #define ref_tanh          judge_tanh
 #define ref_sigmoid       judge_sigmoid
@@ -217,7 +218,7 @@ double judge_directions(struct judge *j, size_t n)
 /* One op with room for everything it may touch. */
 struct trial {
     struct ref_call call;
-    size_t n_in, n_out, n_weight, n_bias;
+    size_t n_in[2], n_out, n_weight, n_bias;
     double *x[2], *y, *dy, *dx[2], *weight, *bias, *dweight, *dbias, *mean, *var, *before[2];
     uint16_t *labels;
 };
@@ -234,9 +235,11 @@ static void count_numbers(struct trial *t, const struct op *op, struct shape in,
                           size_t batch)
 {
     bool conv = op->kind == OP_CONV, linear = op->kind == OP_LINEAR, norm = op->kind == OP_BATCHNORM;
-    t->n_in = batch * shape_size(in);
+    t->n_in[0] = t->n_in[1] = batch * shape_size(in);
+    if (op->kind == OP_CONCAT)
+        t->n_in[1] = batch * (shape_size(out) - shape_size(in));
     t->n_out = op_rows[op->kind].is_loss ? 0 : batch * shape_size(out);
-    t->n_weight = conv     ? out.c * in.c * op->kernel * op->kernel
+    t->n_weight = conv     ? out.c * (in.c / op->groups) * op->kernel * op->kernel
                   : linear ? out.c * shape_size(in)
                   : norm   ? in.c
                            : 0;
@@ -276,11 +279,11 @@ static void trial_start(struct trial *t, const struct op *op, struct shape in, s
     t->call.mean = t->mean;
     t->call.var = t->var;
     for (int k = 0; k < 2; k++) {
-        t->call.x[k] = t->x[k] = random_numbers(r, t->n_in);
-        t->call.dx[k] = t->dx[k] = random_numbers(r, t->n_in); /* overwritten or added to */
+        t->call.x[k] = t->x[k] = random_numbers(r, t->n_in[k]);
+        t->call.dx[k] = t->dx[k] = random_numbers(r, t->n_in[k]); /* overwritten or added to */
         t->call.adds[k] = adds;
-        t->before[k] = numbers(t->n_in);
-        memcpy(t->before[k], t->dx[k], t->n_in * sizeof *t->dx[k]);
+        t->before[k] = numbers(t->n_in[k]);
+        memcpy(t->before[k], t->dx[k], t->n_in[k] * sizeof *t->dx[k]);
     }
 }
 
@@ -328,8 +331,8 @@ double judge_op(const struct op *op, struct shape in, struct shape out, size_t b
     trial_value(&t);
     ref_rows[op->kind]->backward(&t.call);
     double worst = 0;
-    for (int k = 0; k < (op->kind == OP_ADD ? 2 : 1); k++)
-        worst = fmax(worst, compare(&t, t.x[k], t.dx[k], adds ? t.before[k] : NULL, t.n_in));
+    for (int k = 0; k < (op->kind == OP_ADD || op->kind == OP_CONCAT ? 2 : 1); k++)
+        worst = fmax(worst, compare(&t, t.x[k], t.dx[k], adds ? t.before[k] : NULL, t.n_in[k]));
     worst = fmax(worst, compare(&t, t.weight, t.dweight, NULL, t.n_weight));
     worst = fmax(worst, compare(&t, t.bias, t.dbias, NULL, t.n_bias));
     trial_end(&t);

@@ -61,8 +61,8 @@ struct call {
     const struct seat *seats;
     uint32_t op; /* its index in the graph */
     uint32_t batch, learning;
-    struct dims in, out;
-    uint32_t kernel, stride, pad, relu;
+    struct dims in, out; /* in: of x[0] */
+    uint32_t kernel, stride, pad, groups, relu;
     double rate, eps, momentum;
     struct numbers x[2], y, dy, dx[2];
     uint64_t weight, bias, mean, var; /* where they begin in a row, or CUDA_NONE */

@@ -3,6 +3,7 @@
  *   patches    3x3, stride 1, a rim of one (patch.cu, patch_weight.cu), where patches are not mostly empty
  *   quarters   the input's gradient of 3x3 with stride 2 that halves pictures (weights.cu)
  *   products   all others, as products of described matrices (weights.cu)
+ *   directly   convolutions of groups (groups.cu)
  *
  * How a sum is split depends on the shape and the batch alone (ops.c).
  */
@@ -16,7 +17,7 @@ struct conv {
     size_t batch, in, out; /* channels */
     size_t h, w;           /* of the input */
     size_t out_pixels;     /* of the batch */
-    size_t kernel, stride, pad;
+    size_t kernel, stride, pad, groups;
     bool bf16;
 };
 
@@ -31,12 +32,13 @@ static struct conv conv_of(const struct launches *p, const struct call *c)
                          .kernel = c->kernel,
                          .stride = c->stride,
                          .pad = c->pad,
+                         .groups = c->groups,
                          .bf16 = p->bf16};
 }
 
 static size_t weight_size(const struct conv *v)
 {
-    return v->out * v->in * v->kernel * v->kernel;
+    return v->out * (v->in / v->groups) * v->kernel * v->kernel;
 }
 
 /* ---- as products ---- */
@@ -145,6 +147,29 @@ static void add_patch_weight(struct launches *p, const struct call *c)
     l->args.call = *c;
 }
 
+/* ---- of groups ---- */
+
+static size_t n_weight_blocks(const struct conv *v)
+{
+    return pieces(v->out, LANES) * (v->in / v->groups) * v->kernel * v->kernel;
+}
+
+static size_t group_splits(const struct conv *v)
+{
+    return smaller(pieces(v->out_pixels, PIXELS_A_SPLIT), pieces(8 * MOST_TILES, n_weight_blocks(v)));
+}
+
+static void groups_backward(struct pass *p, const struct call *c)
+{
+    struct conv v = conv_of(p, c);
+    struct call split = *c;
+    split.splits = (uint32_t)group_splits(&v);
+    pass_add(p, KERNEL_groups_back_weight, n_weight_blocks(&v), split.splits, THREADS, &split);
+    add_values(p, KERNEL_add_stretches, &split, weight_size(&v));
+    if (c->dx[0].at)
+        add_values(p, KERNEL_groups_back_input, c, c->batch * size_of(c->in));
+}
+
 /* ---- the op ---- */
 
 /* The sum over all pixels is long and the matrix small: as many stretches as keep the device busy. */
@@ -168,7 +193,9 @@ static bool is_halving(const struct call *c)
 void conv_forward(struct launches *p, const struct call *c)
 {
     struct conv v = conv_of(p, c);
-    if (suits_patches(&v, patch_width(v.out), true))
+    if (c->groups > 1)
+        add_values(p, KERNEL_groups_forward, c, c->batch * size_of(c->out));
+    else if (suits_patches(&v, patch_width(v.out), true))
         add_patches(p, p->bf16 ? KERNEL_patch_weights_bf16 : KERNEL_patch_weights_fp32, patch_forward_kernels,
                     c, v.in, v.out);
     else
@@ -204,6 +231,10 @@ void conv_backward(struct launches *p, const struct call *c)
 {
     if (c->bias != CUDA_NONE)
         launches_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
+    if (c->groups > 1) {
+        groups_backward(p, c);
+        return;
+    }
     add_weight_gradient(p, c);
     if (c->dx[0].at)
         add_input_gradient(p, c);
@@ -212,8 +243,10 @@ void conv_backward(struct launches *p, const struct call *c)
 size_t conv_scratch(const struct graph *g, const struct op *op, size_t batch, bool bf16)
 {
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
-    struct conv v = {batch,      in.c,       out.c,   in.h, in.w, batch * out.h * out.w,
-                     op->kernel, op->stride, op->pad, bf16};
+    struct conv v = {batch,      in.c,       out.c,   in.h,       in.w, batch * out.h * out.w,
+                     op->kernel, op->stride, op->pad, op->groups, bf16};
+    if (v.groups > 1)
+        return group_splits(&v) * weight_size(&v) * sizeof(float);
     size_t numbers[] = {weight_splits(&v) * weight_size(&v), n_prepared(v.in, v.out, bf16),
                         n_prepared(v.out, v.in, bf16)},
            most = 0;

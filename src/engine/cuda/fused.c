@@ -50,7 +50,7 @@ static const struct conv3_row *find_row(const struct conv3_row *rows, const stru
     size_t most = p->device->driver.shared_bytes;
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
     size_t c = in.c < CONV3_LEAST && g->tensors[op->in[0]].producer < 0 ? CONV3_LEAST : in.c;
-    if (op->kernel != 3 || in.h != in.w)
+    if (op->kernel != 3 || op->groups > 1 || in.h != in.w)
         return NULL;
     for (const struct conv3_row *r = rows; r->in; r++)
         if (r->in == c && r->out == out.c && r->side == in.h && r->stride == op->stride &&
@@ -94,11 +94,13 @@ static bool read_only_by(const struct graph *g, int tensor, enum op_kind kind)
     return g->tensors[tensor].n_uses == 1 && fused_readers(g, tensor, kind, &which) == 1;
 }
 
+/* A convolution and another op. The convolution completes the tensor's gradient, so it must be the last in the way
+ * back: before the sum into which the other one goes, at the latest. */
 static bool read_by_conv_and(const struct graph *g, int tensor, enum op_kind other)
 {
-    int which;
-    return g->tensors[tensor].n_uses == 2 && fused_readers(g, tensor, OP_CONV, &which) == 1 &&
-           fused_readers(g, tensor, other, &which) == 1;
+    int conv = 0, which = 0;
+    return g->tensors[tensor].n_uses == 2 && fused_readers(g, tensor, OP_CONV, &conv) == 1 &&
+           fused_readers(g, tensor, other, &which) == 1 && conv < which;
 }
 
 static bool halves(const struct op *op, struct shape in)
@@ -201,6 +203,8 @@ static bool op_fits(struct launches *p, int i)
         return add_fits(p->graph, op);
     case OP_SHORTCUT:
         return shortcut_fits(p->graph, op);
+    case OP_CONCAT:
+        return false;
     default:
         return stands_alone(p->graph, op);
     }

@@ -11,6 +11,7 @@
     X(weights)                                                                                               \
     X(patch)                                                                                                 \
     X(patch_weight)                                                                                          \
+    X(groups)                                                                                                \
     X(linear)                                                                                                \
     X(rows)                                                                                                  \
     X(fused)                                                                                                 \
@@ -24,6 +25,8 @@
     X(input, gather_filled)                                                                                  \
     X(values, add_forward)                                                                                   \
     X(values, add_backward)                                                                                  \
+    X(values, concat_forward)                                                                                \
+    X(values, concat_backward)                                                                               \
     X(values, relu_forward)                                                                                  \
     X(values, relu_backward)                                                                                 \
     X(values, tanh_forward)                                                                                  \
@@ -102,6 +105,9 @@
     X(patch_weight, patch_back_weight_fp32_32)                                                               \
     X(patch_weight, patch_back_weight_bf16_16)                                                               \
     X(patch_weight, patch_back_weight_bf16_32)                                                               \
+    X(groups, groups_forward)                                                                                \
+    X(groups, groups_back_input)                                                                             \
+    X(groups, groups_back_weight)                                                                            \
     X(linear, linear_few_forward)                                                                            \
     X(linear, linear_few_back_input)                                                                         \
     X(linear, linear_few_back_weight)                                                                        \

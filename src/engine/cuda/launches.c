@@ -116,6 +116,7 @@ static struct call make_call(const struct launches *p, const struct launch_place
         .kernel = (uint32_t)op->kernel,
         .stride = (uint32_t)op->stride,
         .pad = (uint32_t)op->pad,
+        .groups = (uint32_t)op->groups,
         .relu = op->relu,
         .rate = op->rate,
         .eps = op->eps,

@@ -125,7 +125,7 @@ static void globalpool_forward(struct launches *p, const struct call *c)
     BY_INPUT(name)
 
 /* clang-format off */
-BY_FOURS(add) BY_FOURS(relu) BY_FOURS(tanh) BY_FOURS(sigmoid)
+BY_FOURS(add) BOTH(concat) BY_FOURS(relu) BY_FOURS(tanh) BY_FOURS(sigmoid)
 BOTH(dropout) BOTH(reshape) BOTH(maxpool) BOTH(avgpool) BOTH(shortcut) BY_INPUT(globalpool)
 LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
     /* clang-format on */
@@ -139,6 +139,7 @@ static const struct {
     [OP_BATCHNORM] = {norm_forward, norm_backward},
     [OP_LINEAR] = {linear_forward, linear_backward},
     [OP_ADD] = {add_forward, add_backward},
+    [OP_CONCAT] = {concat_forward, concat_backward},
     [OP_RELU] = {relu_forward, relu_backward},
     [OP_TANH] = {tanh_forward, tanh_backward},
     [OP_SIGMOID] = {sigmoid_forward, sigmoid_backward},

@@ -1,4 +1,4 @@
-/* values.cu - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape.
+/* values.cu - the ops that work number by number: add, concat, relu, tanh, sigmoid, dropout, reshape.
  *
  * Each thread takes every so-manieth number of its seat, or four, so any number of threads will do.
  */
@@ -70,6 +70,41 @@ extern "C" __global__ void add_backward(struct call c)
     struct values v = my_values(&c);
     map_to_both(v.n, v.dx[0], v.dx[1], v.dy, v.y,
                 [=](float dy, float y) { return c.relu && !(y > 0) ? 0 : dy; });
+}
+
+/* Input k of a concat, its shape, and where its number i stands in the output. */
+static __device__ struct dims joined_dims(const struct call *c, int k)
+{
+    struct dims d = c->in;
+    d.c = k ? c->out.c - c->in.c : c->in.c;
+    return d;
+}
+
+static __device__ size_t joined_place(const struct call *c, int k, size_t i)
+{
+    uint32_t channels = joined_dims(c, k).c;
+    return i / channels * c->out.c + (k ? c->in.c : 0) + i % channels;
+}
+
+extern "C" __global__ void concat_forward(struct call c)
+{
+    struct numbers y = at_seat(c.y, c.out, c.batch);
+    for (int k = 0; k < 2; k++) {
+        struct numbers x = at_seat(c.x[k], joined_dims(&c, k), c.batch);
+        for (size_t i = my_first(); i < c.batch * size_of(joined_dims(&c, k)); i += my_step())
+            put(y, joined_place(&c, k, i), get(x, i));
+    }
+}
+
+/* Both inputs may be the same tensor: a thread owns a number of it. */
+extern "C" __global__ void concat_backward(struct call c)
+{
+    struct numbers dy = at_seat(c.dy, c.out, c.batch);
+    for (int k = 0; k < 2; k++) {
+        struct numbers dx = at_seat(c.dx[k], joined_dims(&c, k), c.batch);
+        for (size_t i = my_first(); dx.at && i < c.batch * size_of(joined_dims(&c, k)); i += my_step())
+            put(dx, i, get(dy, joined_place(&c, k, i)));
+    }
 }
 
 extern "C" __global__ void relu_forward(struct call c)

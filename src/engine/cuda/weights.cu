@@ -177,7 +177,7 @@ extern "C" __global__ void add_outputs(struct call c)
 /* The stretches of a weight gradient, added in order. */
 extern "C" __global__ void add_stretches(struct call c)
 {
-    size_t size = (size_t)c.out.c * c.in.c * c.kernel * c.kernel;
+    size_t size = (size_t)c.out.c * (c.in.c / c.groups) * c.kernel * c.kernel;
     float *out = in_row(my_seat(&c).grads, c.weight);
     for (size_t i = my_first(); i < size; i += my_step()) {
         float sum = 0;

@@ -241,6 +241,15 @@ static order *order_of_four(size_t a, size_t b, size_t c, size_t e, enum number 
     return order_new(4, dims, type_of(number), tag);
 }
 
+/* [group][out][in][kernel][kernel]; of one group, the last four. */
+static order *order_of_weights(const struct conv_shape *s, enum number number)
+{
+    dnnl_dim_t g = (dnnl_dim_t)s->groups, k = (dnnl_dim_t)s->kernel;
+    dnnl_dims_t dims = {g, (dnnl_dim_t)s->c_out / g, (dnnl_dim_t)s->c_in / g, k, k};
+    return g > 1 ? order_new(5, dims, type_of(number), dnnl_format_tag_any)
+                 : order_new(4, dims + 1, type_of(number), dnnl_format_tag_any);
+}
+
 static dnnl_format_tag_t tag_of(enum format f)
 {
     static const dnnl_format_tag_t tags[] = {dnnl_nchw, dnnl_nhwc, dnnl_nChw8c, dnnl_nChw16c,
@@ -269,8 +278,8 @@ static fault conv_parts_init(struct conv_parts *p, const struct conv_shape *s)
     dnnl_dims_t bias = {(dnnl_dim_t)s->c_out};
     p->in = order_of_four(s->n, s->c_in, s->h_in, s->w_in, s->number, tag_of(s->in));
     p->out = order_of_four(s->n, s->c_out, s->h_out, s->w_out, s->number, tag_of(s->out));
-    p->weights = order_of_four(s->c_out, s->c_in, s->kernel, s->kernel, s->number, dnnl_format_tag_any);
-    p->gradient = order_of_four(s->c_out, s->c_in, s->kernel, s->kernel, NUMBER_F32, dnnl_format_tag_any);
+    p->weights = order_of_weights(s, s->number);
+    p->gradient = order_of_weights(s, NUMBER_F32);
     p->bias = s->bias ? order_new(1, bias, dnnl_f32, dnnl_a) : NULL;
     if (!p->in || !p->out || !p->weights || !p->gradient || (s->bias && !p->bias))
         return OUT_OF_MEMORY;
@@ -427,7 +436,8 @@ static fault reorder(struct onednn *d, const order *from, const order *to, struc
 
 static order *plain_weights(const struct kernel *of)
 {
-    return order_new(4, order_look(of->weights).dims, dnnl_f32, dnnl_oihw);
+    struct order_view v = order_look(of->weights);
+    return order_new(v.n_dims, v.dims, dnnl_f32, v.n_dims == 5 ? dnnl_goihw : dnnl_oihw);
 }
 
 fault kernel_pack(struct onednn *d, const struct kernel *of, struct kernel **out)

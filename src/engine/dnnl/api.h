@@ -40,7 +40,7 @@ int onednn_threads(int n);
 struct conv_shape {
     size_t n; /* samples */
     size_t c_in, h_in, w_in, c_out, h_out, w_out;
-    size_t kernel, stride, pad;
+    size_t kernel, stride, pad, groups;
     bool bias;
     enum number number;
     enum format in, out; /* in: FORMAT_ANY to let oneDNN choose, see kernel_format */
@@ -69,7 +69,7 @@ struct product_shape {
 fault kernel_product(struct onednn *d, const struct product_shape *s,
                      struct kernel **out); /* args: a, b, c */
 
-/* Between fp32 weights [dims[0]][dims[1]][dims[2]][dims[3]] and the order an argument of another kernel has.
+/* Between fp32 weights [out][in / groups][kernel][kernel] and the order an argument of another kernel has.
  */
 fault kernel_pack(struct onednn *d, const struct kernel *of, struct kernel **out);   /* args: plain, packed */
 fault kernel_unpack(struct onednn *d, const struct kernel *of, struct kernel **out); /* args: packed, plain */

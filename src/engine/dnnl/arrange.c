@@ -3,7 +3,7 @@
  * oneDNN is asked once which order of channels its convolutions like. Tensors that meet in an op which works
  * element by element lie alike, so such ops never convert anything:
  *
- *   the input, read by one convolution only   as that convolution likes it
+ *   the input, read by one convolution only   as that convolution likes it, but not one of groups
  *   the input, read by one linear layer only  plain
  *   pixels, or a convolution among them       oneDNN's order, in the program's kind of number
  *   vectors                                   flat, always fp32
@@ -16,6 +16,7 @@ static bool ties_in_and_out(enum op_kind kind)
     switch (kind) {
     case OP_BATCHNORM:
     case OP_ADD:
+    case OP_CONCAT:
     case OP_RELU:
     case OP_TANH:
     case OP_SIGMOID:
@@ -78,6 +79,7 @@ static fault ask_spatial_format(struct program *p)
                            .kernel = 3,
                            .stride = 1,
                            .pad = 1,
+                           .groups = 1,
                            .number = p->number,
                            .in = FORMAT_ANY,
                            .out = FORMAT_ANY};
@@ -166,7 +168,7 @@ static fault arrange_whole(struct program *p)
                          ? layout_of(g->tensors[t].shape, p->spatial, p->number)
                          : layout_of(g->tensors[t].shape, FORMAT_LAST, NUMBER_F32);
     const struct op *first = only_reader(g);
-    if (first && first->kind == OP_CONV) {
+    if (first && first->kind == OP_CONV && first->groups == 1) {
         enum format format;
         TRY(ask_input_format(p, first, &format));
         layouts[0] = layout_of(g->input, format, p->number);

@@ -7,7 +7,8 @@
  *
  * oneDNN has nothing but naive loops where a blocked x has fewer channels than a block. Such a convolution is
  * made over the blocks' padding as well, whose channels hold zeros in x and y and get zeros for weights and
- * bias.
+ * bias. The same holds of groups that have fewer channels than a block: several are made as one, with zeros for
+ * the weights between them.
  *
  * Where our own Winograd kernels (conv_own.c) are not in the build, oneDNN's are asked for by name where they
  * win: 3x3, stride 1, fp32, from 16 channels, for the data gradient from 32.
@@ -27,8 +28,8 @@ struct way {
 enum { WHOLE, TAIL, N_SIZES }; /* chunks of full size, and the last when it is smaller */
 
 struct conv {
-    size_t c_in, c_out; /* channels, with those of the padding where it is widened       */
-    int wide;           /* buffer: weights and bias over all of these, or NO_BUFFER      */
+    size_t c_in, c_out, groups; /* channels, with those of the padding where it is widened */
+    int wide;                   /* buffer: weights and bias over all of these, or NO_BUFFER */
     struct way forward[N_SIZES], data[N_SIZES];
     struct kernel *gradient[N_SIZES], *unpack;
     struct kernel *turn[N_SIZES]; /* x into the order that the gradient reads, or NULL */
@@ -53,6 +54,7 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
                                .kernel = op->kernel,
                                .stride = op->stride,
                                .pad = op->pad,
+                               .groups = op->groups,
                                .bias = op->bias >= 0,
                                .number = p->number,
                                .in = p->layouts_of_whole[op->in[0]].format,
@@ -65,20 +67,21 @@ static struct conv_shape widened_shape(const struct program *p, const struct uni
     struct conv_shape s = conv_shape_of(p, u->op, n);
     s.c_in = c->c_in;
     s.c_out = c->c_out;
+    s.groups = c->groups;
     return s;
 }
 
 static size_t weight_floats(const struct unit *u) /* as wide as it is made */
 {
     const struct conv *c = u->own;
-    return c->c_out * c->c_in * u->op->kernel * u->op->kernel;
+    return c->c_out * (c->c_in / c->groups) * u->op->kernel * u->op->kernel;
 }
 
 static bool suits_winograd(const struct conv_shape *s, enum conv_work work)
 {
     size_t fewest = work == CONV_DATA ? 32 : 16;
-    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->c_in >= fewest &&
-           s->c_out >= fewest;
+    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->groups == 1 &&
+           s->c_in >= fewest && s->c_out >= fewest;
 }
 
 /* Winograd where it wins and oneDNN has it, else direct. */
@@ -94,23 +97,55 @@ static fault best_conv(struct program *p, const struct conv_shape *s, enum conv_
     return kernel_conv(p->onednn, s, work, false, like, out);
 }
 
+/* Whether every way through it that is wanted has more than naive loops. */
+static fault is_fast(struct program *p, const struct unit *u, const struct conv_shape *s, bool *out)
+{
+    const bool wanted[] = {
+        [CONV_FORWARD] = true, [CONV_DATA] = u->wanted[0], [CONV_WEIGHTS] = p->is_learning};
+    bool naive = false;
+    for (int work = CONV_FORWARD; !naive && work <= CONV_WEIGHTS; work++)
+        if (wanted[work])
+            TRY(conv_is_naive(p->onednn, s, (enum conv_work)work, NULL, &naive));
+    *out = !naive;
+    return OK;
+}
+
+/* The least that is fast: a group for each channel of the padding, too; several groups as one; all as one. */
+static fault widen_shape(struct program *p, const struct unit *u, struct conv_shape *s)
+{
+    const struct conv_shape narrow = *s;
+    size_t in = layout_stored(&u->in), out = layout_stored(&u->out);
+    bool fast = false;
+    if (s->groups > 1 && s->groups == s->c_in && s->groups == s->c_out) {
+        s->c_in = s->c_out = s->groups = in;
+        TRY(is_fast(p, u, s, &fast));
+    }
+    for (size_t n = narrow.groups / 2; !fast && n > 1; n--)
+        if (narrow.groups % n == 0) {
+            *s = narrow;
+            s->groups = n;
+            TRY(is_fast(p, u, s, &fast));
+        }
+    if (fast)
+        return OK;
+    s->c_in = in;
+    s->c_out = out;
+    s->groups = 1;
+    return OK;
+}
+
 static fault choose_width(struct program *p, const struct unit *u, struct conv *c)
 {
     struct conv_shape s = conv_shape_of(p, u->op, p->chunk);
-    bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, naive = false;
-    const bool wanted[] = {
-        [CONV_FORWARD] = true, [CONV_DATA] = u->wanted[0], [CONV_WEIGHTS] = p->is_learning};
+    bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, fast = true;
+    if (has_padding || s.groups > 1)
+        TRY(is_fast(p, u, &s, &fast));
+    if (!fast)
+        TRY(widen_shape(p, u, &s));
     c->c_in = s.c_in;
     c->c_out = s.c_out;
-    c->wide = NO_BUFFER;
-    for (int work = CONV_FORWARD; has_padding && !naive && work <= CONV_WEIGHTS; work++)
-        if (wanted[work])
-            TRY(conv_is_naive(p->onednn, &s, (enum conv_work)work, NULL, &naive));
-    if (!naive)
-        return OK;
-    c->c_in = layout_stored(&u->in);
-    c->c_out = layout_stored(&u->out);
-    c->wide = buffer_prepare(p, (weight_floats(u) + c->c_out) * sizeof(float));
+    c->groups = s.groups;
+    c->wide = fast ? NO_BUFFER : buffer_prepare(p, (weight_floats(u) + c->c_out) * sizeof(float));
     return OK;
 }
 
@@ -189,7 +224,18 @@ static fault conv_prepare(struct program *p, struct unit *u)
     return OK;
 }
 
-/* Weights and bias of the replica among zeros for the padding's channels. */
+/* Where the weights of output channel o begin among those of the wide convolution; `n` floats of them. */
+static size_t wide_place(const struct unit *u, size_t o, size_t *n)
+{
+    const struct conv *c = u->own;
+    size_t window = u->op->kernel * u->op->kernel, of_group = u->in.shape.c / u->op->groups;
+    size_t first = o / (u->out.shape.c / u->op->groups) * of_group, wide_in = c->c_in / c->groups;
+    size_t wide_first = o / (c->c_out / c->groups) * wide_in;
+    *n = of_group * window;
+    return (o * wide_in + first - wide_first) * window;
+}
+
+/* Weights and bias of the replica among zeros for the padding's channels, and between groups. */
 static const float *widen(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
@@ -198,10 +244,11 @@ static const float *widen(const struct task *t, const struct unit *u)
     if (c->wide == NO_BUFFER)
         return weights;
     float *wide = task_kept(t, c->wide);
-    size_t window = u->op->kernel * u->op->kernel, n = u->in.shape.c * window, step = c->c_in * window;
     memset(wide, 0, (weight_floats(u) + c->c_out) * sizeof *wide);
-    for (size_t o = 0; o < u->out.shape.c; o++)
-        memcpy(wide + o * step, weights + o * n, n * sizeof *wide);
+    for (size_t o = 0, n; o < u->out.shape.c; o++) {
+        size_t at = wide_place(u, o, &n);
+        memcpy(wide + at, weights + o * n, n * sizeof *wide);
+    }
     if (u->op->bias >= 0)
         memcpy(wide + weight_floats(u), t->frame->params + g->params[u->op->bias].offset,
                u->out.shape.c * sizeof *wide);
@@ -271,10 +318,11 @@ static void unpack_gradient(const struct task *t, const struct unit *u, float *p
 {
     const struct conv *c = u->own;
     float *wide = c->wide == NO_BUFFER ? row : task_kept(t, c->wide);
-    size_t window = u->op->kernel * u->op->kernel, n = u->in.shape.c * window, step = c->c_in * window;
     kernel_run(c->unpack, t->worker, (void *[]){packed, wide});
-    for (size_t o = 0; wide != row && o < u->out.shape.c; o++)
-        memcpy(row + o * n, wide + o * step, n * sizeof *row);
+    for (size_t o = 0, n; wide != row && o < u->out.shape.c; o++) {
+        size_t at = wide_place(u, o, &n);
+        memcpy(row + o * n, wide + at, n * sizeof *row);
+    }
 }
 
 static void sum_gradient(const struct task *t, const struct unit *u)

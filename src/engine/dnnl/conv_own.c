@@ -50,7 +50,7 @@ bool conv_is_own(const struct program *p, const struct op *op)
 {
     const struct graph *g = p->setup->graph->whole;
     struct winograd w = sizes_in(g, op, p->chunk);
-    return HAS_AVX512 && op->kernel == 3 && op->stride == 1 && (op->bias < 0 || feeds_batchnorm(g, op)) &&
+    return HAS_AVX512 && op->kernel == 3 && op->groups == 1 && op->stride == 1 && (op->bias < 0 || feeds_batchnorm(g, op)) &&
            p->number == NUMBER_F32 && p->layouts_of_whole[op->in[0]].format == FORMAT_BLOCK16 &&
            p->layouts_of_whole[op->out].format == FORMAT_BLOCK16 && winograd_supported(&w);
 }

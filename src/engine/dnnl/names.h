@@ -18,6 +18,7 @@
 #define buffer_use            FOR_ISA(buffer_use)
 #define buffer_use_next       FOR_ISA(buffer_use_next)
 #define buffer_use_whole      FOR_ISA(buffer_use_whole)
+#define concat_maker          FOR_ISA(concat_maker)
 #define conv_is_own           FOR_ISA(conv_is_own)
 #define conv_maker            FOR_ISA(conv_maker)
 #define conv_own_maker        FOR_ISA(conv_own_maker)

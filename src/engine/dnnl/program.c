@@ -9,7 +9,7 @@
 static const struct op_maker *makers[N_OPS] = {
     [OP_CONV] = &conv_maker,         [OP_BATCHNORM] = &batchnorm_maker,
     [OP_LINEAR] = &linear_maker,     [OP_ADD] = &add_maker,
-    [OP_RELU] = &pointwise_maker,    [OP_TANH] = &pointwise_maker,
+    [OP_CONCAT] = &concat_maker,     [OP_RELU] = &pointwise_maker,    [OP_TANH] = &pointwise_maker,
     [OP_SIGMOID] = &pointwise_maker, [OP_MAXPOOL] = &maxpool_maker,
     [OP_AVGPOOL] = &avgpool_maker,   [OP_GLOBALPOOL] = &globalpool_maker,
     [OP_SHORTCUT] = &shortcut_maker, [OP_DROPOUT] = &dropout_maker,

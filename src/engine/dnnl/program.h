@@ -110,7 +110,7 @@ struct unit {
     const struct op_maker *maker;
     const struct op *op;
     const struct program *program;
-    struct layout in, out;   /* both inputs of an add lie alike                       */
+    struct layout in, out;   /* in: of the first input; both of an add lie alike     */
     int x[2], y;             /* buffers of values ...                                 */
     int dx[2], dy;           /* ... and gradients, or NO_BUFFER                       */
     bool wanted[2], adds[2]; /* as in struct step                                     */
@@ -235,7 +235,7 @@ struct op_maker {
 /* Winograd convolutions of our own, where conv_is_own says so. */
 bool conv_is_own(const struct program *p, const struct op *op);
 extern const struct op_maker conv_maker, conv_own_maker, batchnorm_maker, linear_maker, add_maker,
-    pointwise_maker, maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, dropout_maker,
-    reshape_maker, send_maker, receive_maker, loss_maker;
+    pointwise_maker, maxpool_maker, avgpool_maker, globalpool_maker, shortcut_maker, concat_maker,
+    dropout_maker, reshape_maker, send_maker, receive_maker, loss_maker;
 
 #endif

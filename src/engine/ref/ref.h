@@ -22,7 +22,7 @@ struct ref_call {
     struct micro at; /* where these samples are in the batch of a lesson ... */
     size_t of;       /* ... which has so many */
     bool learning;   /* batch statistics and dropout; else running statistics, nothing dropped */
-    struct shape in, out;
+    struct shape in, out; /* in: of x[0], and but for a concat of x[1] */
     const real *x[2]; /* [batch][in]  */
     real *y;          /* [batch][out]; only read by a backward step */
     const real *dy;   /* [batch][out] */
@@ -45,7 +45,7 @@ struct ref_row {
 };
 
 extern const struct ref_row ref_conv, ref_batchnorm, ref_linear;
-extern const struct ref_row ref_add, ref_relu, ref_tanh, ref_sigmoid, ref_dropout, ref_reshape, ref_send,
+extern const struct ref_row ref_add, ref_concat, ref_relu, ref_tanh, ref_sigmoid, ref_dropout, ref_reshape, ref_send,
     ref_receive;
 extern const struct ref_row ref_maxpool, ref_avgpool, ref_globalpool, ref_shortcut;
 extern const struct ref_row ref_cross_entropy, ref_mse, ref_hinge, ref_logistic;

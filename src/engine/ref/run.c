@@ -5,7 +5,7 @@
 static const struct ref_row *const ref_rows[N_OPS] = {
     [OP_CONV] = &ref_conv,         [OP_BATCHNORM] = &ref_batchnorm,
     [OP_LINEAR] = &ref_linear,     [OP_ADD] = &ref_add,
-    [OP_RELU] = &ref_relu,         [OP_TANH] = &ref_tanh,
+    [OP_CONCAT] = &ref_concat,     [OP_RELU] = &ref_relu,         [OP_TANH] = &ref_tanh,
     [OP_SIGMOID] = &ref_sigmoid,   [OP_MAXPOOL] = &ref_maxpool,
     [OP_AVGPOOL] = &ref_avgpool,   [OP_GLOBALPOOL] = &ref_globalpool,
     [OP_SHORTCUT] = &ref_shortcut, [OP_DROPOUT] = &ref_dropout,

@@ -1,4 +1,4 @@
-/* values.c - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape; and those that
+/* values.c - the ops that work number by number: add, concat, relu, tanh, sigmoid, dropout, reshape; and those that
  * carry numbers to other parts and from there. */
 #include <math.h>
 
@@ -26,6 +26,38 @@ static void add_backward(struct ref_call *c)
 }
 
 const struct ref_row ref_add = {add_forward, add_backward};
+
+/* The shape of the second input of a concat. */
+static struct shape second_of(const struct ref_call *c)
+{
+    return (struct shape){c->out.c - c->in.c, c->in.h, c->in.w};
+}
+
+static void concat_forward(struct ref_call *c)
+{
+    size_t first = shape_size(c->in), second = shape_size(second_of(c));
+    for (size_t n = 0; n < c->batch; n++) {
+        real *y = c->y + n * (first + second);
+        for (size_t i = 0; i < first; i++)
+            y[i] = c->x[0][n * first + i];
+        for (size_t i = 0; i < second; i++)
+            y[first + i] = c->x[1][n * second + i];
+    }
+}
+
+static void concat_backward(struct ref_call *c)
+{
+    size_t first = shape_size(c->in), second = shape_size(second_of(c));
+    for (size_t n = 0; n < c->batch; n++) {
+        const real *dy = c->dy + n * (first + second);
+        for (size_t i = 0; c->dx[0] && i < first; i++)
+            ref_put(c, 0, n * first + i, dy[i]);
+        for (size_t i = 0; c->dx[1] && i < second; i++)
+            ref_put(c, 1, n * second + i, dy[first + i]);
+    }
+}
+
+const struct ref_row ref_concat = {concat_forward, concat_backward};
 
 static void relu_forward(struct ref_call *c)
 {

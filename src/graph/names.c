@@ -1,0 +1,184 @@
+/* names.c - see names.h. */
+#include "graph/names.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+enum { LISTED = 400 }; /* characters of a list of names in a sentence */
+
+static const char samples_name[] = "input";
+
+static void collect(struct builder *b, const struct scope *scope, const struct layer *first);
+
+struct scope names_inside(struct builder *b, const struct scope *scope, const struct source *residual)
+{
+    const char *prefix = build_name(b, "%s.", residual->name);
+    size_t open = residual->layer->name ? scope->open : strlen(prefix);
+    return (struct scope){scope->names, scope, prefix, open};
+}
+
+static struct source *new_source(struct builder *b, struct names *n)
+{
+    if (n->n == n->room) {
+        size_t room = n->room ? 2 * n->room : 16;
+        struct source *longer = ARENA_NEW(n->arena, struct source, room);
+        if (!longer) {
+            build_fail(b, OUT_OF_MEMORY);
+            return NULL;
+        }
+        if (n->n)
+            memcpy(longer, n->at, n->n * sizeof *longer);
+        n->at = longer;
+        n->room = room;
+    }
+    return &n->at[n->n++];
+}
+
+static void refuse_twins(struct builder *b, const struct names *n, const char *name)
+{
+    for (size_t i = 1; i < n->n && !b->fault; i++)
+        if (text_is(n->at[i].name, name))
+            build_fail(b, FAIL(FAULT_EXPERIMENT, "the name '%s' is taken by another layer", name));
+}
+
+static void collect_layer(struct builder *b, const struct scope *scope, const struct layer *l, size_t number)
+{
+    b->place = l->place;
+    const char *name = l->name ? build_name(b, "%s%s", scope->prefix, l->name)
+                               : build_name(b, "%s%zu", scope->prefix, number);
+    if (l->name && text_is(l->name, samples_name))
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' stands for the samples and cannot be a layer's name", l->name));
+    refuse_twins(b, scope->names, name);
+    struct source *s = b->fault ? NULL : new_source(b, scope->names);
+    if (!s)
+        return;
+    *s = (struct source){.name = name, .layer = l, .open = scope->open, .tensor = -1};
+    if (l->body) {
+        struct source residual = *s; /* the table may move */
+        struct scope body = names_inside(b, scope, &residual);
+        collect(b, &body, l->body);
+    }
+}
+
+static void collect(struct builder *b, const struct scope *scope, const struct layer *first)
+{
+    size_t number = 0;
+    for (const struct layer *l = first; l && !b->fault; l = l->next)
+        collect_layer(b, scope, l, number++);
+}
+
+void names_collect(struct builder *b, int x, const struct layer *first, struct names *names, struct scope *whole)
+{
+    *names = (struct names){.arena = &b->g->arena, .n_begun = 1};
+    *whole = (struct scope){.names = names, .prefix = ""};
+    struct source *samples = new_source(b, names);
+    if (samples)
+        *samples = (struct source){.name = samples_name, .tensor = x};
+    collect(b, whole, first);
+}
+
+/* How this list names the source; NULL where it cannot. */
+static const char *name_in(const struct scope *scope, const struct source *s)
+{
+    size_t n = strlen(scope->prefix);
+    bool is_named = !s->layer || s->layer->name;
+    return is_named && s->open <= n && text_starts(s->name, scope->prefix) ? s->name + n : NULL;
+}
+
+static struct source *find(const struct scope *scope, const char *name)
+{
+    for (; scope; scope = scope->around)
+        for (size_t i = 0; i < scope->names->n; i++) {
+            const char *here = name_in(scope, &scope->names->at[i]);
+            if (here && text_is(here, name))
+                return &scope->names->at[i];
+        }
+    return NULL;
+}
+
+/* The i-th name that can be read from this list. */
+static const char *readable(const void *ctx, size_t i)
+{
+    for (const struct scope *scope = ctx; scope; scope = scope->around)
+        for (size_t k = 0; k < scope->names->n; k++) {
+            const struct source *s = &scope->names->at[k];
+            const char *name = s->tensor >= 0 ? name_in(scope, s) : NULL;
+            if (name && find(ctx, name) == s && i-- == 0)
+                return name;
+        }
+    return NULL;
+}
+
+static void fail_to_find(struct builder *b, const struct scope *scope, const char *name, bool is_later)
+{
+    char all[LISTED] = "";
+    const char *near = text_nearest(name, readable, scope), *word;
+    for (size_t i = 0, n = 0; !near && n < sizeof all && (word = readable(scope, i)) != NULL; i++)
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", word);
+    const char *what = is_later ? "does not stand before this layer, which can read earlier ones only"
+                                : "is not the name of an earlier layer";
+    if (near)
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s; did you mean '%s'?", text_shown(name).text, what, near));
+    else
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s: %s", text_shown(name).text, what, all));
+}
+
+static struct source *named(struct builder *b, const struct scope *scope, const char *name)
+{
+    struct source *s = find(scope, name);
+    if (s && s->tensor >= 0)
+        return s;
+    fail_to_find(b, scope, name, s);
+    return NULL;
+}
+
+static void refuse_count(struct builder *b, const struct source *s)
+{
+    const struct kind *kind = s->layer->kind;
+    if (kind->joins_layers && s->n_in < 2)
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s joins layers, but none are named", kind->name));
+    else if (!kind->joins_layers && s->n_in > 1)
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s reads one layer, but %zu are named: join them by add or concat first",
+                           kind->name, s->n_in));
+    for (size_t i = 1; i < s->n_in; i++)
+        for (size_t k = 0; k < i; k++)
+            if (s->in[k] == s->in[i])
+                build_fail(b, FAIL(FAULT_EXPERIMENT, "%s joins '%s' with itself", kind->name, s->in[i]->name));
+}
+
+struct source *names_read(struct builder *b, const struct scope *scope, struct source *before)
+{
+    struct names *n = scope->names;
+    struct source *s = &n->at[n->n_begun++];
+    const struct texts *from = &s->layer->from;
+    bool joins_before = s->layer->kind->joins_layers && from->n == 1;
+    s->in = ARENA_NEW(n->arena, struct source *, from->n + 1);
+    if (!s->in) {
+        build_fail(b, OUT_OF_MEMORY);
+        return NULL;
+    }
+    b->place = from->n ? s->layer->from_place : s->layer->place;
+    if (!from->n || joins_before)
+        s->in[s->n_in++] = before;
+    for (size_t i = 0; i < from->n && !b->fault; i++)
+        s->in[s->n_in++] = named(b, scope, from->at[i]);
+    if (!b->fault)
+        refuse_count(b, s);
+    for (size_t i = 0; i < s->n_in && !b->fault; i++)
+        s->in[i]->is_read = true;
+    b->place = s->layer->place;
+    return b->fault ? NULL : s;
+}
+
+void names_check(struct builder *b, const struct names *names)
+{
+    for (size_t i = 1; i < names->n && !b->fault; i++) {
+        const struct source *s = &names->at[i];
+        if (s->is_read)
+            continue;
+        b->place = s->layer->place;
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s (%s): no layer reads what this one computes", s->name,
+                           s->layer->kind->name));
+    }
+}
