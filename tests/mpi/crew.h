@@ -70,9 +70,9 @@ struct crew {
     } while (0)
 bool crew_is_fault(fault f, enum fault_kind kind, const char *words);
 
-/* First of all: takes this process's seat. From then on only the leader prints what goes well. */
+/* First of all: takes this process's place among all ranks. From then on only the leader prints what goes well. */
 bool crew_join(void);
-const struct mpi_seat *crew_seat(void);
+const struct ranks *crew_ranks(void);
 bool crew_leads(void);
 
 /* As cmocka's words, for a test that needs so many ranks: where there are fewer it is not among the tests. */

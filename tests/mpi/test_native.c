@@ -82,7 +82,7 @@ static float *learn_with(const char *strategy, size_t *n_bytes)
 {
     static const enum row rows[] = {ROW_PARAMS, ROW_SLOT, ROW_SLOT + 1};
     struct crew c;
-    size_t n = crew_seat()->n_ranks;
+    size_t n = crew_ranks()->n;
     char *more = text_of("topology: \"%s:%zu\"\nstrategy: %s\n", n > 2 ? "cycle" : "path", n, strategy);
     crew_open(&c, NULL, more);
     free(more);
@@ -137,7 +137,7 @@ static fault gather_in_pieces(struct agent *a)
 static void rows_of_neighbours_come_in_their_order_and_in_pieces(void **state)
 {
     (void)state;
-    size_t n = crew_seat()->n_ranks;
+    size_t n = crew_ranks()->n;
     char *more = text_of("topology: \"cycle:%zu\"\n", n);
     crew_run(gather_in_pieces, more);
     free(more);

@@ -12,43 +12,43 @@ enum { PATIENCE_S = 20 };
 
 static void a_fault_of_one_rank_is_told_by_the_leader_and_named(void **state)
 {
-    const struct mpi_seat *seat = crew_seat();
-    size_t last = seat->n_ranks - 1;
+    const struct ranks *ranks = crew_ranks();
+    size_t last = ranks->n - 1;
     char words[128] = "the roof is open", host[64] = "";
     (void)state;
-    must(mpi_agree(seat, OK, PATIENCE_S));
-    fault mine = seat->rank == last ? FAIL(FAULT_DATA, "the roof is open") : OK;
-    fault f = mpi_agree(seat, mine, PATIENCE_S);
+    must(world_agree(ranks, OK, PATIENCE_S));
+    fault mine = ranks->self == last ? FAIL(FAULT_DATA, "the roof is open") : OK;
+    fault f = world_agree(ranks, mine, PATIENCE_S);
     gethostname(host, sizeof host - 1);
     if (last)
         snprintf(words, sizeof words, "rank %zu on %s: the roof is open", last, host);
-    assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_DATA, seat->rank ? "" : words));
+    assert_true(crew_is_fault(f, ranks->self ? FAULT_ELSEWHERE : FAULT_DATA, ranks->self ? "" : words));
     fault_drop(f);
 }
 
 static void the_first_rank_that_differs_is_named(void **state)
 {
-    const struct mpi_seat *seat = crew_seat();
+    const struct ranks *ranks = crew_ranks();
     char words[128], host[64] = "";
     (void)state;
-    must(mpi_compare(seat, "hat", "green", PATIENCE_S));
-    fault f = mpi_compare(seat, "hat", seat->rank == 0 ? "green" : "red", PATIENCE_S);
+    must(world_compare(ranks, "hat", "green", PATIENCE_S));
+    fault f = world_compare(ranks, "hat", ranks->self == 0 ? "green" : "red", PATIENCE_S);
     gethostname(host, sizeof host - 1);
     snprintf(words, sizeof words, "rank 1 on %s has another hat than rank 0 on %s (red, not green)", host,
              host);
-    assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_USAGE, seat->rank ? "hat" : words));
+    assert_true(crew_is_fault(f, ranks->self ? FAULT_ELSEWHERE : FAULT_USAGE, ranks->self ? "hat" : words));
     fault_drop(f);
 }
 
 static void numbers_and_texts_go_round(void **state)
 {
-    const struct mpi_seat *seat = crew_seat();
+    const struct ranks *ranks = crew_ranks();
     uint64_t largest = 0;
-    char *text = seat->rank == 0 ? text_of("%01000d", 7) : NULL;
+    char *text = ranks->self == 0 ? text_of("%01000d", 7) : NULL;
     (void)state;
-    must(mpi_largest(seat, seat->rank == seat->n_ranks / 2 ? 77 : seat->rank, PATIENCE_S, &largest));
+    must(world_largest(ranks, ranks->self == ranks->n / 2 ? 77 : ranks->self, PATIENCE_S, &largest));
     assert_int_equal(largest, 77);
-    must(mpi_spread_text(seat, &text, PATIENCE_S));
+    must(world_spread_text(ranks, &text, PATIENCE_S));
     assert_int_equal(strlen(text), 1000);
     assert_int_equal(text[999], '7');
     free(text);
@@ -120,7 +120,7 @@ static void play_with_a_fault_of(size_t rank)
 static void a_fault_in_one_program_ends_the_play_for_all(void **state)
 {
     (void)state;
-    for (size_t rank = 0; rank < crew_seat()->n_ranks; rank++)
+    for (size_t rank = 0; rank < crew_ranks()->n; rank++)
         play_with_a_fault_of(rank);
 }
 
@@ -192,14 +192,14 @@ static void stop_by(size_t rank, struct strategy_row row)
     crew_close(&c);
     assert_true(crew_is_fault(f, crew_leads() ? FAULT_STOPPED : FAULT_ELSEWHERE, ""));
     fault_drop(f);
-    must(mpi_largest(crew_seat(), k, PATIENCE_S, &most));
+    must(world_largest(crew_ranks(), k, PATIENCE_S, &most));
     assert_true(k >= (in_step ? 6 : 1));
     assert_int_equal(k, in_step ? most : k);
 }
 
 static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
 {
-    size_t last = crew_seat()->n_ranks - 1;
+    size_t last = crew_ranks()->n - 1;
     (void)state;
     stop_by(last, (struct strategy_row){.run = go_on_and_on});
     stop_by(0, (struct strategy_row){.run = go_on_and_on});
@@ -211,7 +211,7 @@ static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
 static void a_stop_reaches_those_that_are_not_in_step(void **state)
 {
     (void)state;
-    stop_by(crew_seat()->n_ranks - 1, (struct strategy_row){.run = go_on_and_on, .asynchronous = true});
+    stop_by(crew_ranks()->n - 1, (struct strategy_row){.run = go_on_and_on, .asynchronous = true});
 }
 
 /* ---- looks ---- */

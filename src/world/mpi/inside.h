@@ -43,21 +43,21 @@ enum kind_of_message {
     MSG_ASK_ROUND,
     MSG_ROUND,
     LAST_OF_AGENTS = MSG_ROUND,
-    MSG_ENDED,  /* the sender's program */
-    MSG_GONE,   /* the member that is the tag; the bytes say why */
-    MSG_FAILED, /* the sender's program, with the kind of the fault as tag and its sentence */
-    MSG_NOTE,   /* kind and text, two strings */
-    MSG_ALIVE,  /* the leader's says whom it suspects, the tag */
-    MSG_STOP,   /* to the leader: somebody asked my process to stop */
-    MSG_HOLD,   /* from the leader: stop at the end of your round, and tell me at once which it will be */
-    MSG_AT,     /* to the leader: that, the tag */
-    MSG_PAUSED, /* to the leader: after so many rounds, the tag */
-    MSG_RUN_TO, /* from the leader: go on to the end of this round, the tag */
-    MSG_PROBE,  /* from the leader: how do you stand? */
-    MSG_STATE,  /* to the leader: struct state and what I waited for whom */
+    MSG_ENDED,   /* the sender's program */
+    MSG_GONE,    /* the member that is the tag; the bytes say why */
+    MSG_FAILED,  /* the sender's program, with the kind of the fault as tag and its sentence */
+    MSG_NOTE,    /* kind and text, two strings */
+    MSG_ALIVE,   /* the leader's says whom it suspects, the tag */
+    MSG_STOP,    /* to the leader: somebody asked my process to stop */
+    MSG_HOLD,    /* from the leader: stop at the end of your round, and tell me at once which it will be */
+    MSG_AT,      /* to the leader: that, the tag */
+    MSG_PAUSED,  /* to the leader: after so many rounds, the tag */
+    MSG_RUN_TO,  /* from the leader: go on to the end of this round, the tag */
+    MSG_PROBE,   /* from the leader: how do you stand? */
+    MSG_STATE,   /* to the leader: struct state and what I waited for whom */
     MSG_WARM_UP, /* from the leader: all rows are as they were to be, so learn for nothing */
-    MSG_STILL,  /* from the leader: time stands still */
-    MSG_GO,     /* from the leader: it goes on */
+    MSG_STILL,   /* from the leader: time stands still */
+    MSG_GO,      /* from the leader: it goes on */
     MSG_EXAMINE, /* from the leader; the tag is the number of its look, as in the next three */
     MSG_EXAMINED,
     MSG_READ,
@@ -74,7 +74,8 @@ struct head {
     uint64_t tag;
     uint64_t first, end; /* of the rows */
     uint64_t n_bytes;    /* that follow: in the same MPI message where they fit, else as bodies */
-    uint64_t offer;      /* 0, or its number: the rows can be read where they lie, and what follows is a struct places */
+    uint64_t
+        offer; /* 0, or its number: the rows can be read where they lie, and what follows is a struct places */
 };
 
 struct places { /* of the sender's rows, in bytes from where its memory begins */
@@ -120,8 +121,9 @@ struct peer {
     char host[64];
     int64_t pid;
     char processor[64]; /* what it computes with, see engine_processor */
-    const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
-    struct bell *bell;         /* owned: a map of its bell; NULL: it cannot be rung from here */
+    const unsigned char
+        *rows;         /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
+    struct bell *bell; /* owned: a map of its bell; NULL: it cannot be rung from here */
     bool sees_my_rows;
 };
 
@@ -144,15 +146,15 @@ struct lessons { /* the thread that computes */
     fault (*task)(void *ctx); /* of whoever leads: not of the engine, but long */
     void *task_ctx;
     fault verdict;
-    uint64_t number; /* of the lesson */
-    uint64_t look;   /* of the leader's, that the exam is for */
-    bool is_running; /* for the main thread: a job was given, and its answer was not taken */
-    double ended_s;  /* when it was, on the world's clock */
+    uint64_t number;       /* of the lesson */
+    uint64_t look;         /* of the leader's, that the exam is for */
+    bool is_running;       /* for the main thread: a job was given, and its answer was not taken */
+    double ended_s;        /* when it was, on the world's clock */
     _Atomic size_t ready;  /* floats [ready, end) of the gradient are final */
     _Atomic size_t wanted; /* 0, or the main thread waits for floats from here on */
     double nap_s;          /* that the main thread takes beside a job, where not everything rings */
-    struct bell *bell;  /* rung for what is computed; borrowed */
-    struct pick *picks; /* owned */
+    struct bell *bell;     /* rung for what is computed; borrowed */
+    struct pick *picks;    /* owned */
 };
 
 struct near { /* my neighbours in the topology, once they were asked for */
@@ -167,10 +169,10 @@ struct near { /* my neighbours in the topology, once they were asked for */
 struct mpi {
     struct world world; /* first */
     struct link link;   /* of this rank's agent; its world is found by its place */
-    struct mpi_seat seat;
+    struct ranks ranks;
     const struct stage *stage; /* borrowed, as the next three */
-    struct agent *agents;  /* of all members; the leader keeps the others' accounts there */
-    struct agent *agent;   /* mine */
+    struct agent *agents;      /* of all members; the leader keeps the others' accounts there */
+    struct agent *agent;       /* mine */
     struct engine *engine;
     struct watcher watcher;
     struct totals totals; /* leader */
@@ -180,7 +182,7 @@ struct mpi {
     struct slot {
         MPI_Request request;
         unsigned char bytes[SLOT_BYTES];
-    } *slots; /* owned: receives of heads, in a ring */
+    } * slots; /* owned: receives of heads, in a ring */
     size_t oldest_slot;
     struct peer *peers; /* owned */
     struct sending *sendings;
@@ -188,15 +190,15 @@ struct mpi {
     struct message *free_messages;
     struct blank {
         struct blank *next;
-    } *blanks[64]; /* memory for bytes, by the logarithm of its size */
-    size_t piece_bytes; /* the most that MPI gets in one piece */
-    uint64_t offers;    /* made so far */
+    } * blanks[64];          /* memory for bytes, by the logarithm of its size */
+    size_t piece_bytes;      /* the most that MPI gets in one piece */
+    uint64_t offers;         /* made so far */
     struct message *in_hand; /* offered to me, with my agent, and not yet fetched */
     struct message *mail, **mail_end;
     struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
-    uint64_t *told, n_heads;            /* owned: heads sent to each member, and at [n] to me; heads that have come */
-    MPI_Request counting;               /* of those to me, when all leave */
+    uint64_t *told, n_heads; /* owned: heads sent to each member, and at [n] to me; heads that have come */
+    MPI_Request counting;    /* of those to me, when all leave */
     size_t n_gone;
     double looked_s; /* for those that are gone */
     uint64_t dissolved;
@@ -206,19 +208,19 @@ struct mpi {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct message *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
-    bool goes_on;           /* by itself, in a moment: it asks a peer again, or others have only to read its rows */
-    bool has_asked;         /* a peer to average these rows, and they are not averaged yet */
+    bool goes_on;   /* by itself, in a moment: it asks a peer again, or others have only to read its rows */
+    bool has_asked; /* a peer to average these rows, and they are not averaged yet */
     size_t asked_whom;
     row_set asked_for;
     double card_in_s;
-    fault broken; /* owned: why every wait ends */
+    fault broken;             /* owned: why every wait ends */
     struct block bell_memory; /* owned */
     struct bell *bell;        /* mine, there */
     bool all_ring;            /* nothing comes from peers that does not ring, but what is long (is_moving) */
     bool in_collective;       /* of the MPI's own, which never rings */
     double alarm_s;           /* NO_ALARM, or when my wait may be over without a ring, in real time */
     struct lessons lessons;
-    struct waits waits; /* what this member waited for whom */
+    struct waits waits;         /* what this member waited for whom */
     struct link_counts *counts; /* owned: of all members, as last heard */
 
     /* the clock, and standing still */
@@ -227,28 +229,28 @@ struct mpi {
     size_t suspect;    /* NOBODY, or a member that gives no signs of life, by which others may be held up */
     bool is_given_up;  /* the others go on without me */
     bool says_goodbye;
-    bool is_still;   /* time stands still */
-    bool is_held;    /* I stop at the end of my round */
-    bool is_paused;  /* I wait to be let go */
-    bool is_learning;     /* my agent has begun a lesson and not awaited its end */
-    bool gradient_is_new; /* it was learnt or mixed in this round, and not yet used: see struct asker */
+    bool is_still;             /* time stands still */
+    bool is_held;              /* I stop at the end of my round */
+    bool is_paused;            /* I wait to be let go */
+    bool is_learning;          /* my agent has begun a lesson and not awaited its end */
+    bool gradient_is_new;      /* it was learnt or mixed in this round, and not yet used: see struct asker */
     bool may_warm_up, is_cold; /* before it begins: I was told to; I have not yet */
     bool has_begun, is_over, is_closed, has_said_stop;
-    bool is_leaving; /* I say nothing more */
-    uint64_t pause_at; /* NEVER, or I stop at the end of this round */
-    uint64_t seen;     /* leader, asynchronous: rounds of the group that were looked at */
-    uint64_t probe;    /* leader: number of the last question how all stand */
-    struct state *states; /* owned: of all members, as last heard */
+    bool is_leaving;       /* I say nothing more */
+    uint64_t pause_at;     /* NEVER, or I stop at the end of this round */
+    uint64_t seen;         /* leader, asynchronous: rounds of the group that were looked at */
+    uint64_t probe;        /* leader: number of the last question how all stand */
+    struct state *states;  /* owned: of all members, as last heard */
     struct waits known;    /* leader: who waited for whom, as last heard */
     double *rows_of_waits; /* owned, leader: [n x n] what each member waited for whom; NULL: too many */
     uint64_t look;         /* leader: number of the last look; an answer to an earlier one is dropped */
-    uint64_t restored; /* leader: steps of the checkpoint it went back to */
+    uint64_t restored;     /* leader: steps of the checkpoint it went back to */
     bool ended_well;
 };
 
 #define NEVER    UINT64_MAX
 #define NO_ALARM INFINITY
-#define NOBODY ((size_t)-1)
+#define NOBODY   ((size_t)-1)
 
 static inline struct mpi *mpi_of(struct link *l)
 {
@@ -262,7 +264,7 @@ static inline const struct mpi *mpi_in(const struct link *l)
 
 static inline bool is_leader(const struct mpi *w)
 {
-    return w->seat.rank == 0;
+    return w->ranks.self == 0;
 }
 
 static inline float *row_of(const struct mpi *w, enum row row)
@@ -365,6 +367,10 @@ void bell_ring(struct bell *b);           /* NULL: there is none */
 void bell_sleep(struct mpi *w, uint32_t heard, double most_s);
 
 /* fetch.c */
+enum { MPI_PROTOCOL = 1 }; /* what ranks say to each other; two that differ do not begin */
+/* An engine has this rank's row as replica 0, a second replica where peers may write it at any time, and these. */
+enum { MPI_SPARE_ROWS = 2 };
+
 struct spot { /* where another process finds a block of memory; file -1: nowhere */
     char boot[40];
     int64_t pid, file;
@@ -408,8 +414,8 @@ bool lessons_are_computing(struct mpi *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool lessons_job_is_over(struct mpi *w);
 bool lessons_are_over(const struct mpi *w, const void *unused); /* the same, for whoever waits */
-double lessons_nap_s(struct mpi *w);        /* longer and longer */
-void lessons_expect_traffic(struct mpi *w); /* something has come: naps are short again */
+double lessons_nap_s(struct mpi *w);                            /* longer and longer */
+void lessons_expect_traffic(struct mpi *w);                     /* something has come: naps are short again */
 
 /* ask.c */
 bool ask_try_to_answer(struct mpi *w, struct message *m); /* false: not now; else m is taken */
@@ -444,6 +450,7 @@ extern const struct link_ops mpi_link;
 fault native_open(struct mpi *w);
 void native_close(struct mpi *w);
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end);
+void mpi_sum_at_once(struct link *l, float *floats, size_t n);
 fault native_wait_for_all(struct mpi *w, MPI_Request *request); /* of a collective */
 
 /* neighbours.c */
@@ -466,13 +473,15 @@ void silence_hear_alive(struct mpi *w, const struct message *m);
 bool silence_suspects_somebody(const struct mpi *w);
 
 /* join.c */
-MPI_Comm mpi_comm_of(const struct mpi_seat *seat); /* all ranks, or this one alone */
-fault mpi_meet(struct mpi *w); /* everyone hears who is where */
+MPI_Comm mpi_comm_of(const struct ranks *ranks);                  /* all ranks, or this one alone */
+fault mpi_meet(struct mpi *w);                                    /* everyone hears who is where */
 fault mpi_wait_together(MPI_Request *request, double patience_s); /* for a request that needs all ranks */
 /* Between these calls MPI is not ended when the process is. */
 void mpi_is_used(bool used);
 
 /* mpi_world.c */
+fault mpi_open(const struct ranks *ranks, const struct stage *stage, struct agent *agents,
+               struct engine *engine, const double *speeds, struct watcher watcher, struct world **out);
 fault mpi_play(struct mpi *w);
 void mpi_close(struct mpi *w);
 

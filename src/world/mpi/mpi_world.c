@@ -115,21 +115,17 @@ fault mpi_play(struct mpi *w)
 
 /* ---- opening and closing ---- */
 
-size_t mpi_replicas(const struct experiment *e)
-{
-    return strategy_row(e)->meets_at_any_time ? 2 : 1;
-}
-
 /* What this world sends is no other's. */
 static fault part_from_other_worlds(struct mpi *w)
 {
     MPI_Request request;
-    MPI_Comm_idup(mpi_comm_of(&w->seat), &w->comm, &request);
+    MPI_Comm_idup(mpi_comm_of(&w->ranks), &w->comm, &request);
     fault f = mpi_wait_together(&request, patience_of(w));
     if (f)
         w->comm = MPI_COMM_NULL;
     else if (gone_others_live())
-        MPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN); /* else an MPI that notices a death ends them itself */
+        MPI_Comm_set_errhandler(w->comm,
+                                MPI_ERRORS_RETURN); /* else an MPI that notices a death ends them itself */
     return f;
 }
 
@@ -154,21 +150,22 @@ static fault open_parts(struct mpi *w)
     return lessons_open(w);
 }
 
-fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct agent *agents, struct engine *engine,
-               struct watcher watcher, struct world **out)
+fault mpi_open(const struct ranks *ranks, const struct stage *stage, struct agent *agents,
+               struct engine *engine, const double *speeds, struct watcher watcher, struct world **out)
 {
+    (void)speeds; /* machines are as fast as they are */
     struct mpi *w = calloc(1, sizeof *w);
     if (!w)
         return OUT_OF_MEMORY;
     *w = (struct mpi){.world = {&mpi_world},
-                      .link = {.ops = &mpi_link, .self = seat->rank, .n_members = seat->n_ranks},
-                      .seat = *seat,
+                      .link = {.ops = &mpi_link, .self = ranks->self, .n_members = ranks->n},
+                      .ranks = *ranks,
                       .stage = stage,
                       .agents = agents,
-                      .agent = &agents[seat->rank],
+                      .agent = &agents[ranks->self],
                       .engine = engine,
                       .watcher = watcher,
-                      .n = seat->n_ranks,
+                      .n = ranks->n,
                       .comm = MPI_COMM_NULL,
                       .learners = MPI_COMM_NULL,
                       .counting = MPI_REQUEST_NULL,
@@ -180,7 +177,7 @@ fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct ag
     w->asked_end = &w->asked;
     w->began_s = clock_now_s();
     mpi_is_used(true);
-    agents[seat->rank].link = &w->link;
+    agents[ranks->self].link = &w->link;
     fault f = open_parts(w);
     if (f) {
         w->is_closed = true;
@@ -226,7 +223,8 @@ static void say_goodbye(struct mpi *w)
         }
         if (!w->is_leaving && may_leave(w)) {
             w->is_leaving = true;
-            MPI_Ireduce_scatter_block(w->told, &w->told[w->n], 1, MPI_UINT64_T, MPI_SUM, w->comm, &w->counting);
+            MPI_Ireduce_scatter_block(w->told, &w->told[w->n], 1, MPI_UINT64_T, MPI_SUM, w->comm,
+                                      &w->counting);
         }
         if (w->is_leaving)
             MPI_Test(&w->counting, &is_counted, MPI_STATUS_IGNORE);

@@ -34,8 +34,8 @@ void mpi_stand_still(struct mpi *w, bool still)
 
 const char *mpi_member_called(const struct mpi *w, size_t member, char name[128])
 {
-    snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member", member, member,
-             w->peers[member].host);
+    snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member",
+             member, member, w->peers[member].host);
     return name;
 }
 
@@ -76,11 +76,12 @@ struct pauses { /* of one wait */
  * it naps now and then; where ranks outnumber cores it gives the core away before. */
 static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
 {
-    bool beside_job = w->lessons.is_running && lessons_are_computing(w), many = w->seat.oversubscribed;
+    bool beside_job = w->lessons.is_running && lessons_are_computing(w), many = w->ranks.outnumber_cores;
     bool rings = w->all_ring && !is_moving(w);
     unsigned polls = beside_job || (many && rings) ? 0 : many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP;
     bool sleeps = ++p->n_polls > polls;
-    bool first = p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
+    bool first =
+        p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
     if (w->lessons.is_running || p->n_polls > POLLS_BEFORE_FETCH || (sleeps && !first))
         fetch_everything(w);
     if (!sleeps) {
