@@ -94,13 +94,13 @@ static struct experiment *parse(const char *more)
 static void open_crew(struct crew *c, struct experiment *e)
 {
     must(session_open(e, &ranks, NULL, &c->run));
-    c->world = (struct mpi *)c->run->world;
+    c->world = (struct far *)c->run->world;
     c->watcher =
         (struct watcher){.ctx = c, .moment = moment, .note = note, .has_to_stop = has_to_stop, .stop = stop};
     c->self = ranks.self;
     c->n = ranks.n;
     c->size = c->run->graph->size;
-    c->ops = mpi_link;
+    c->ops = *c->world->link.ops;
     c->world->link.ops = &c->ops;
 }
 
@@ -145,14 +145,14 @@ void crew_run(strategy_run *program, const char *more)
 
 struct crew *crew_of(const struct agent *a)
 {
-    return mpi_in(a->link)->watcher.ctx;
+    return far_in(a->link)->watcher.ctx;
 }
 
 /* ---- for programs ---- */
 
 float *crew_row(struct agent *a, enum row row)
 {
-    return row_of(mpi_of(a->link), row);
+    return row_of(far_of(a->link), row);
 }
 
 void crew_fill(struct agent *a, enum row row, float value)

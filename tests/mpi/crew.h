@@ -35,11 +35,12 @@
 
 #include "api/session.h"
 #include "support/must.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
+#include "world/mpi/mpi_world.h"
 
 struct crew {
     struct veche_run *run;
-    struct mpi *world;      /* of the run */
+    struct far *world;      /* of the run */
     size_t self, n;         /* this rank and all */
     size_t size;            /* parameters of each */
     struct link_ops ops;    /* the agent's: the world's own, but for what a test puts in its place */

@@ -2,7 +2,7 @@
  * cut into. */
 #include <stdlib.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 /* ---- memory ---- */
 
@@ -11,7 +11,7 @@ static unsigned log2_of(size_t room)
     return 63u - (unsigned)__builtin_clzll(room);
 }
 
-unsigned char *message_take_bytes(struct mpi *w, size_t n, size_t *room)
+unsigned char *message_take_bytes(struct far *w, size_t n, size_t *room)
 {
     *room = 64;
     while (*room < n)
@@ -22,7 +22,7 @@ unsigned char *message_take_bytes(struct mpi *w, size_t n, size_t *room)
     return b ? (unsigned char *)b : aligned_alloc(64, *room);
 }
 
-void message_give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
+void message_give_bytes(struct far *w, unsigned char *bytes, size_t room)
 {
     struct blank *b = (struct blank *)(void *)bytes;
     if (!b)
@@ -31,7 +31,7 @@ void message_give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
     w->blanks[log2_of(room)] = b;
 }
 
-void message_free_blanks(struct mpi *w)
+void message_free_blanks(struct far *w)
 {
     for (size_t i = 0; i < 64; i++)
         while (w->blanks[i]) {
@@ -41,7 +41,7 @@ void message_free_blanks(struct mpi *w)
         }
 }
 
-struct message *message_new(struct mpi *w, size_t n_bytes)
+struct message *message_new(struct far *w, size_t n_bytes)
 {
     struct message *m = w->free_messages;
     if (m)
@@ -55,7 +55,7 @@ struct message *message_new(struct mpi *w, size_t n_bytes)
     return m->bytes ? m : (free(m), NULL);
 }
 
-void message_drop(struct mpi *w, struct message *m)
+void message_drop(struct far *w, struct message *m)
 {
     if (!m)
         return;
@@ -68,13 +68,13 @@ void message_drop(struct mpi *w, struct message *m)
 
 /* ---- spans ---- */
 
-size_t message_floats_in_row(const struct mpi *w, struct span s, enum row row)
+size_t message_floats_in_row(const struct far *w, struct span s, enum row row)
 {
     size_t size = s.rows & 1u << row ? floats_of(w, row) : 0, end = s.end < size ? s.end : size;
     return end > s.first ? end - s.first : 0;
 }
 
-size_t message_span_bytes(const struct mpi *w, struct span s)
+size_t message_span_bytes(const struct far *w, struct span s)
 {
     size_t n = 0;
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
@@ -82,7 +82,7 @@ size_t message_span_bytes(const struct mpi *w, struct span s)
     return n;
 }
 
-const float *message_floats(const struct mpi *w, const struct message *m, enum row row, size_t first,
+const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
                             size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
@@ -97,7 +97,7 @@ const float *message_floats(const struct mpi *w, const struct message *m, enum r
     return at + (first - s.first);
 }
 
-int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MOST_BODIES])
+int message_cut(const struct far *w, const struct head *h, struct stretch out[MOST_BODIES])
 {
     int n = 0;
     if (h->n_bytes <= INLINE_BYTES || h->offer)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
-static struct sending *sending_new(struct mpi *w, size_t n_bytes)
+static struct sending *sending_new(struct far *w, size_t n_bytes)
 {
     struct sending *s = w->free_sendings;
     if (s)
@@ -22,17 +22,21 @@ static struct sending *sending_new(struct mpi *w, size_t n_bytes)
     return s;
 }
 
-static void put_on_the_way(struct mpi *w, struct sending *s, const void *bytes, size_t n, size_t to, int tag)
+static void put_on_the_way(struct far *w, struct sending *s, size_t to)
 {
     s->to = to;
-    s->request = MPI_REQUEST_NULL;
-    MPI_Isend(bytes, (int)n, MPI_BYTE, (int)to, tag, w->comm, &s->request);
     s->next = w->sendings;
     w->sendings = s;
 }
 
+static void send_body(struct far *w, struct sending *s, const void *bytes, size_t n, size_t to)
+{
+    w->transport->ops->send_body(w->transport, to, bytes, n, &s->passage);
+    put_on_the_way(w, s, to);
+}
+
 /* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by places. */
-static void send_head(struct mpi *w, size_t to, const struct head *h, const unsigned char *bytes)
+static void send_head(struct far *w, size_t to, const struct head *h, const unsigned char *bytes)
 {
     if (w->peers[to].is_gone)
         return;
@@ -58,12 +62,12 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
         w->sent++;
         w->peers[to].sent++;
     }
-    w->told[to]++;
-    put_on_the_way(w, s, s->copy, sizeof *h + n_beside, to, TAG_HEAD);
+    w->transport->ops->send_letter(w->transport, to, s->copy, sizeof *h + n_beside, &s->passage);
+    put_on_the_way(w, s, to);
     bell_ring(w->peers[to].bell);
 }
 
-void mpi_tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
+void far_tell_with_head(struct far *w, size_t to, struct head h, const void *bytes)
 {
     struct stretch stretches[MOST_BODIES];
     const unsigned char *at = bytes;
@@ -79,23 +83,23 @@ void mpi_tell_with_head(struct mpi *w, size_t to, struct head h, const void *byt
         }
         memcpy(s->copy, at, stretches[i].n_bytes);
         at += stretches[i].n_bytes;
-        put_on_the_way(w, s, s->copy, stretches[i].n_bytes, to, TAG_BODY);
+        send_body(w, s, s->copy, stretches[i].n_bytes, to);
     }
 }
 
-void mpi_tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
+void far_tell(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
 {
-    mpi_tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
+    far_tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
 }
 
-void mpi_tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
+void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag)
 {
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self)
-            mpi_tell(w, i, kind, tag, NULL, 0);
+            far_tell(w, i, kind, tag, NULL, 0);
 }
 
-static void offer_rows(struct mpi *w, size_t to, struct head *h)
+static void offer_rows(struct far *w, size_t to, struct head *h)
 {
     struct span span = span_of(h);
     struct places places = {{0}};
@@ -116,7 +120,7 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
     send_head(w, to, h, (const unsigned char *)&places);
 }
 
-void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
+void far_tell_rows(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
     struct head h = {kind, span.rows, tag, span.first, span.end, message_span_bytes(w, span), 0};
     struct stretch stretches[MOST_BODIES];
@@ -136,11 +140,11 @@ void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t
         }
         s->floats = row_of(w, (enum row)stretches[i].row) + stretches[i].first;
         s->n = stretches[i].end - stretches[i].first;
-        put_on_the_way(w, s, s->floats, stretches[i].n_bytes, to, TAG_BODY);
+        send_body(w, s, s->floats, stretches[i].n_bytes, to);
     }
 }
 
-static void take_off(struct mpi *w, struct sending **at)
+static void take_off(struct far *w, struct sending **at)
 {
     struct sending *s = *at;
     *at = s->next;
@@ -149,27 +153,16 @@ static void take_off(struct mpi *w, struct sending **at)
     w->free_sendings = s;
 }
 
-/* Where a process is gone a request may fail, and is none any more; then it never comes through, until all
- * that has to do with that process is let go of. */
-bool mpi_is_through(MPI_Request *request, MPI_Status *status)
-{
-    int through = 0;
-    if (*request == MPI_REQUEST_NULL)
-        return false;
-    int error = MPI_Test(request, &through, status);
-    return through && (error == MPI_SUCCESS || gone_is_only_delayed(error));
-}
-
-void sendings_look_after(struct mpi *w)
+void sendings_look_after(struct far *w)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if (!(*at)->offer && mpi_is_through(&(*at)->request, MPI_STATUS_IGNORE))
+        if (!(*at)->offer && w->transport->ops->is_through(w->transport, &(*at)->passage))
             take_off(w, at);
         else
             at = &(*at)->next;
 }
 
-bool sendings_are_left(const struct mpi *w)
+bool sendings_are_left(const struct far *w)
 {
     for (const struct sending *s = w->sendings; s; s = s->next)
         if (!s->offer)
@@ -177,7 +170,7 @@ bool sendings_are_left(const struct mpi *w)
     return false;
 }
 
-void sendings_hear_of_fetching(struct mpi *w, uint64_t offer)
+void sendings_hear_of_fetching(struct far *w, uint64_t offer)
 {
     for (struct sending **at = &w->sendings; *at;)
         if ((*at)->offer == offer)
@@ -186,7 +179,7 @@ void sendings_hear_of_fetching(struct mpi *w, uint64_t offer)
             at = &(*at)->next;
 }
 
-static bool are_being_sent(const struct mpi *w, const float *floats, size_t n)
+static bool are_being_sent(const struct far *w, const float *floats, size_t n)
 {
     for (const struct sending *s = w->sendings; s; s = s->next)
         if (!s->copy && s->floats < floats + n && s->floats + s->n > floats)
@@ -194,7 +187,7 @@ static bool are_being_sent(const struct mpi *w, const float *floats, size_t n)
     return false;
 }
 
-bool sendings_hold(const struct mpi *w, enum row row, size_t first, size_t end)
+bool sendings_hold(const struct far *w, enum row row, size_t first, size_t end)
 {
     size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
     return n && are_being_sent(w, row_of(w, row) + first, n);
@@ -205,13 +198,13 @@ struct floats_on_the_way {
     size_t n;
 };
 
-static bool are_gone(const struct mpi *w, const void *ctx)
+static bool are_gone(const struct far *w, const void *ctx)
 {
     const struct floats_on_the_way *f = ctx;
     return !are_being_sent(w, f->floats, f->n);
 }
 
-fault sendings_await_floats(struct mpi *w, const float *floats, size_t n)
+fault sendings_await_floats(struct far *w, const float *floats, size_t n)
 {
     struct floats_on_the_way f = {floats, n};
     if (are_gone(w, &f))
@@ -224,13 +217,13 @@ fault sendings_await_floats(struct mpi *w, const float *floats, size_t n)
     return wrong;
 }
 
-fault sendings_await(struct mpi *w, enum row row, size_t first, size_t end)
+fault sendings_await(struct far *w, enum row row, size_t first, size_t end)
 {
     size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
     return n ? sendings_await_floats(w, row_of(w, row) + first, n) : OK;
 }
 
-void sendings_forget(struct mpi *w)
+void sendings_forget(struct far *w)
 {
     for (struct sending **at = &w->sendings; *at;)
         if ((*at)->offer) /* that nobody has taken */
