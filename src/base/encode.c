@@ -51,11 +51,6 @@ void encode_text(struct encoder *e, const char *text)
     encode_bytes(e, text, n);
 }
 
-size_t encode_text_bytes(const char *text)
-{
-    return 4 + strlen(text);
-}
-
 struct decoder decode_from(const void *bytes, size_t n)
 {
     return (struct decoder){.at = bytes, .left = n};

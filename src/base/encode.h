@@ -34,8 +34,6 @@ void encode_u64(struct encoder *e, uint64_t x);
 void encode_f64(struct encoder *e, double x);
 void encode_bytes(struct encoder *e, const void *bytes, size_t n); /* as they are, without their number */
 void encode_text(struct encoder *e, const char *text);
-/* Bytes that a text takes. */
-size_t encode_text_bytes(const char *text);
 
 struct decoder decode_from(const void *bytes, size_t n);
 uint32_t decode_u32(struct decoder *d);

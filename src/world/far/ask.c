@@ -107,14 +107,10 @@ static bool try_to_give_rows(struct far *w, const struct message *m)
         return false; /* the statistics are being written */
     struct span span = whole(ROWS_LASTING);
     w->link.counts.messages++;
-    w->link.counts.bytes += message_span_bytes(w, span);
+    w->link.counts.bytes += letter_span_bytes(&w->bounds, span);
     far_tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
     return true;
 }
-
-struct turn { /* the answer to one that wants the next round */
-    uint64_t goes_on, ended;
-};
 
 /* The leader's count, after it heard that a member has so many rounds behind it. */
 static struct turn count_rounds(struct far *w, size_t who, uint64_t k)
@@ -130,6 +126,19 @@ static struct turn count_rounds(struct far *w, size_t who, uint64_t k)
     return (struct turn){goes_on, t->ended};
 }
 
+static void give_turn(struct far *w, const struct message *m)
+{
+    unsigned char bytes[TURN_BYTES];
+    uint64_t k;
+    if (!letter_read_number(m->bytes, (size_t)m->head.n_bytes, &k)) {
+        courier_refuse(w, m->from);
+        return;
+    }
+    struct turn t = count_rounds(w, m->from, k);
+    letter_write_turn(bytes, &t);
+    far_tell(w, m->from, MSG_ROUND, m->head.tag, bytes, sizeof bytes);
+}
+
 bool ask_try_to_answer(struct far *w, struct message *m)
 {
     bool done = true;
@@ -142,10 +151,7 @@ bool ask_try_to_answer(struct far *w, struct message *m)
     else if (m->head.kind == MSG_ASK_ADOPT)
         done = try_to_give_rows(w, m);
     else {
-        uint64_t k;
-        memcpy(&k, m->bytes, sizeof k);
-        struct turn t = count_rounds(w, m->from, k);
-        far_tell(w, m->from, MSG_ROUND, m->head.tag, &t, sizeof t);
+        give_turn(w, m);
     }
     if (done)
         message_drop(w, m);
@@ -166,6 +172,13 @@ static void drop_answer(struct far *w)
 {
     message_drop(w, w->answer);
     w->answer = NULL;
+}
+
+/* It answers something else. */
+static fault refuse_answer(struct far *w, size_t from)
+{
+    courier_refuse(w, from);
+    return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
 }
 
 static void next_question(struct far *w)
@@ -204,7 +217,13 @@ static fault wait_and_meet(struct far *w, size_t peer, row_set rows, bool *met)
 {
     TRY(wait_for_answer(w, peer));
     w->link.counts.received++;
-    *met = w->answer->head.rows != 0;
+    const struct head *h = &w->answer->head;
+    bool is_average = (h->kind == MSG_AVERAGE && (!h->rows || h->rows == rows)) || h->kind == MSG_ASK_AVERAGE;
+    if (!is_average) {
+        drop_answer(w);
+        return refuse_answer(w, peer);
+    }
+    *met = h->rows != 0;
     for (enum row row = 0; *met && row < w->engine->setup.rows.n; row++)
         if (rows & 1u << row)
             TRY(sendings_await(w, row, 0, TO_END));
@@ -218,7 +237,7 @@ static fault ask_to_average(struct far *w, size_t peer, row_set rows, struct mes
 {
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
-    mine->head.n_bytes = message_span_bytes(w, whole(rows));
+    mine->head.n_bytes = letter_span_bytes(&w->bounds, whole(rows));
     next_question(w);
     mine->head.tag = w->question;
     w->link.counts.messages++;
@@ -255,7 +274,7 @@ static fault average_with(struct far *w, size_t peer, row_set rows, struct messa
 fault far_average(struct link *l, size_t peer, row_set rows)
 {
     struct far *w = far_of(l);
-    struct message *mine = message_new(w, message_span_bytes(w, whole(rows)));
+    struct message *mine = message_new(w, letter_span_bytes(&w->bounds, whole(rows)));
     if (!mine)
         return OUT_OF_MEMORY;
     fault f = average_with(w, peer, rows, mine);
@@ -271,7 +290,7 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
     TRY(wait_for_answer(w, peer));
     const struct message *m = w->answer;
     l->counts.received++;
-    fault f = OK;
+    fault f = m->head.kind == MSG_ADOPT ? OK : refuse_answer(w, peer);
     for (enum row row = 0; !f && row < w->engine->setup.rows.n; row++) {
         size_t n = ROWS_LASTING & 1u << row ? floats_of(w, row) : 0;
         if (n)
@@ -288,13 +307,15 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
 
 static fault ask_for_round(struct far *w, struct turn *out)
 {
-    uint64_t k = w->agent->k;
+    unsigned char k[8];
+    letter_write_number(k, w->agent->k);
     next_question(w);
-    far_tell(w, 0, MSG_ASK_ROUND, w->question, &k, sizeof k);
+    far_tell(w, 0, MSG_ASK_ROUND, w->question, k, sizeof k);
     TRY(wait_for_answer(w, 0));
-    memcpy(out, w->answer->bytes, sizeof *out);
+    bool is_turn = w->answer->head.kind == MSG_ROUND &&
+                   letter_read_turn(w->answer->bytes, (size_t)w->answer->head.n_bytes, out);
     drop_answer(w);
-    return OK;
+    return is_turn ? OK : refuse_answer(w, 0);
 }
 
 bool far_take_round(struct link *l, uint64_t *ended)

@@ -31,14 +31,37 @@ static double due_s(struct far *w, const struct message *m, double now)
     return (wire.bytes_per_s > 0 ? start : now) + wire.latency_s;
 }
 
-static void take_letter(struct far *w, const unsigned char *letter, size_t from)
+void courier_refuse(struct far *w, size_t from)
+{
+    char name[128];
+    wait_break_off(
+        w, FAIL(FAULT_DATA,
+                "%s sent what cannot be read: the network between damages it, or another program is there",
+                far_member_called(w, from, name)));
+}
+
+/* An offer is of rows that can be seen from here. */
+static bool read_letter(struct far *w, size_t from, const unsigned char *letter, size_t n, struct head *h,
+                        struct places *places)
+{
+    if (!letter_read_head(&w->bounds, from, letter, n, h))
+        return false;
+    return !h->offer ||
+           (w->peers[from].rows && letter_read_places(&w->bounds, h, letter + HEAD_BYTES, places));
+}
+
+static void take_letter(struct far *w, size_t from, const unsigned char *letter, size_t n)
 {
     struct peer *p = &w->peers[from];
     struct head h;
-    memcpy(&h, letter, sizeof h);
+    struct places places;
     if (p->is_gone)
         return; /* it was given up: nobody wants to know any more */
-    size_t n_bytes = h.offer ? sizeof(struct places) : (size_t)h.n_bytes;
+    if (!read_letter(w, from, letter, n, &h, &places)) {
+        courier_refuse(w, from);
+        return;
+    }
+    size_t n_bytes = h.offer ? sizeof places : (size_t)h.n_bytes;
     struct message *m = message_new(w, n_bytes);
     if (!m) {
         wait_break_off(w, OUT_OF_MEMORY);
@@ -49,8 +72,10 @@ static void take_letter(struct far *w, const unsigned char *letter, size_t from)
     struct stretch stretches[MOST_BODIES];
     unsigned char *at = m->bytes;
     m->n_bodies = message_cut(w, &h, stretches);
-    if (n_bytes <= INLINE_BYTES)
-        memcpy(at, letter + sizeof h, n_bytes);
+    if (h.offer)
+        memcpy(at, &places, sizeof places);
+    else if (n_bytes <= INLINE_BYTES)
+        memcpy(at, letter + HEAD_BYTES, n_bytes);
     for (int i = 0; i < m->n_bodies; i++) {
         w->transport->ops->recv_body(w->transport, from, at, stretches[i].n_bytes, &m->bodies[i]);
         at += stretches[i].n_bytes;
@@ -72,7 +97,7 @@ static void take_letters(struct far *w)
     size_t from, n;
     for (int i = 0; i < MOST_LETTERS && (letter = w->transport->ops->next_letter(w->transport, &from, &n));
          i++)
-        take_letter(w, letter, from);
+        take_letter(w, from, letter, n);
 }
 
 static void add_last(struct message ***end, struct message *m)
@@ -82,18 +107,40 @@ static void add_last(struct message ***end, struct message *m)
     *end = &m->next;
 }
 
-static void hear_of_failure(struct far *w, const struct message *m)
+/* False: it is none. */
+static bool read_text(const struct message *m, char text[MOST_TEXT])
+{
+    return letter_read_texts(m->bytes, (size_t)m->head.n_bytes, &text, 1, MOST_TEXT);
+}
+
+static void hear_of_failure(struct far *w, const struct message *m, const char *text)
 {
     char name[128];
-    if (is_leader(w))
-        wait_break_off(w, FAIL((enum fault_kind)m->head.tag, "%s: %s", far_member_called(w, m->from, name),
-                               (const char *)m->bytes));
+    wait_break_off(w,
+                   FAIL((enum fault_kind)m->head.tag, "%s: %s", far_member_called(w, m->from, name), text));
 }
 
 static void hear_note(struct far *w, const struct message *m)
 {
-    const char *kind = (const char *)m->bytes;
-    w->watcher.note(w->watcher.ctx, far_now_s(w), m->from, kind, kind + strlen(kind) + 1);
+    char kind[MOST_TEXT], text[MOST_TEXT];
+    if (letter_read_texts(m->bytes, (size_t)m->head.n_bytes, (char *const[]){kind, text}, 2, MOST_TEXT))
+        w->watcher.note(w->watcher.ctx, far_now_s(w), m->from, kind, text);
+    else
+        courier_refuse(w, m->from);
+}
+
+/* Those that carry a text. */
+static void hear_text(struct far *w, const struct message *m)
+{
+    char text[MOST_TEXT];
+    if (!read_text(m, text))
+        courier_refuse(w, m->from);
+    else if (m->head.kind == MSG_DISSOLVE)
+        mail_hear_of_dissolution(w, m->head.tag, text);
+    else if (m->head.kind == MSG_GONE)
+        gone_hear(w, (size_t)m->head.tag, text);
+    else
+        hear_of_failure(w, m, text);
 }
 
 /* A question is heard when it is answered. */
@@ -127,16 +174,14 @@ static void deliver(struct far *w, struct message *m)
         return;
     case MSG_DISSOLVE:
         w->link.counts.received++;
-        mail_hear_of_dissolution(w, m->head.tag, (const char *)m->bytes);
+        hear_text(w, m);
         break;
     case MSG_ENDED:
         w->peers[m->from].has_ended = true;
         break;
     case MSG_GONE:
-        gone_hear(w, m);
-        break;
     case MSG_FAILED:
-        hear_of_failure(w, m);
+        hear_text(w, m);
         break;
     case MSG_NOTE:
         hear_note(w, m);
@@ -164,7 +209,7 @@ static void deliver(struct far *w, struct message *m)
         w->peers[m->from].has_closed = true;
         break;
     case MSG_FETCHED:
-        sendings_hear_of_fetching(w, m->head.tag);
+        sendings_hear_of_fetching(w, m->from, m->head.tag);
         break;
     case MSG_FAREWELL:
         break;
@@ -247,6 +292,12 @@ fault courier_open(struct far *w)
 {
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* so that a nap is as short as it is meant to be */
     w->piece_bytes = w->transport->most_bytes;
+    w->bounds = (struct letter_bounds){.n_members = w->n,
+                                       .self = w->link.self,
+                                       .most_bytes = MOST_BODIES * w->piece_bytes,
+                                       .memory_bytes = w->engine->shared ? w->engine->shared->n_bytes : 0};
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        w->bounds.floats[row] = floats_of(w, row);
     w->peers = calloc(w->n, sizeof *w->peers);
     if (!w->peers)
         return OUT_OF_MEMORY;

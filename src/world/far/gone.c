@@ -60,7 +60,7 @@ void gone_give_up(struct far *w, size_t member, const char *why)
     drop_questions_of(w, member);
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self && !w->peers[i].is_gone)
-            far_tell(w, i, MSG_GONE, member, why, strlen(why) + 1);
+            far_tell_text(w, i, MSG_GONE, member, why);
     if (!w->transport->others_live || member == 0)
         wait_break_off(w, FAIL(FAULT_CRASH,
                                "%s, and the run with it; go on from its last checkpoint with veche resume",
@@ -77,11 +77,10 @@ static void member_is_gone(void *ctx, size_t member)
     gone_give_up(w, member, text);
 }
 
-void gone_hear(struct far *w, const struct message *m)
+void gone_hear(struct far *w, size_t member, const char *why)
 {
-    const char *why = (const char *)m->bytes;
-    if (m->head.tag != w->link.self) {
-        gone_give_up(w, (size_t)m->head.tag, why);
+    if (member != w->link.self) {
+        gone_give_up(w, member, why);
         return;
     }
     w->is_given_up = true;

@@ -1,6 +1,7 @@
 /* inside.h - what the files of far worlds share.
  *
- *   message.c   what a message is made of
+ *   letter.c    what members write to each other, as bytes
+ *   message.c   a message that has come, and its memory
  *   send.c      what is sent
  *   courier.c   what comes: heads, bodies, who is heard of
  *   wait.c      how one waits for it
@@ -27,61 +28,9 @@
 #include <stdatomic.h>
 
 #include "world/far/far.h"
+#include "world/far/letter.h"
 
-/* What a message is. Those up to LAST_OF_AGENTS are counted: when as many were heard as were sent, and all who live are
- * waiting, nothing will move until somebody is let go. */
-enum kind_of_message {
-    MSG_ROWS,
-    MSG_BYTES,
-    MSG_DISSOLVE, /* groups below its tag; the bytes say why */
-    MSG_ASK_AVERAGE,
-    MSG_AVERAGE,
-    MSG_ASK_ADOPT,
-    MSG_ADOPT,
-    MSG_ASK_ROUND,
-    MSG_ROUND,
-    LAST_OF_AGENTS = MSG_ROUND,
-    MSG_ENDED,   /* the sender's program */
-    MSG_GONE,    /* the member that is the tag; the bytes say why */
-    MSG_FAILED,  /* the sender's program, with the kind of the fault as tag and its sentence */
-    MSG_NOTE,    /* kind and text, two strings */
-    MSG_ALIVE,   /* the leader's says whom it suspects, the tag */
-    MSG_STOP,    /* to the leader: somebody asked my process to stop */
-    MSG_HOLD,    /* from the leader: stop at the end of your round, and tell me at once which it will be */
-    MSG_AT,      /* to the leader: that, the tag */
-    MSG_PAUSED,  /* to the leader: after so many rounds, the tag */
-    MSG_RUN_TO,  /* from the leader: go on to the end of this round, the tag */
-    MSG_PROBE,   /* from the leader: how do you stand? */
-    MSG_STATE,   /* to the leader: struct state and what I waited for whom */
-    MSG_WARM_UP, /* from the leader: all rows are as they were to be, so learn for nothing */
-    MSG_STILL,   /* from the leader: time stands still */
-    MSG_GO,      /* from the leader: it goes on */
-    MSG_EXAMINE, /* from the leader; the tag is the number of its look, as in the next three */
-    MSG_EXAMINED,
-    MSG_READ,
-    MSG_READ_BACK,
-    MSG_WRITE,
-    MSG_SET_ACCOUNT,
-    MSG_CLOSE, /* from the leader: it is over; the tag says whether well */
-    MSG_CLOSED,
-    MSG_FETCHED, /* an offer of yours, the tag, is over */
-    MSG_FAREWELL /* the last of all */
-};
-
-struct head {
-    uint32_t kind, rows;
-    uint64_t tag;
-    uint64_t first, end; /* of the rows */
-    uint64_t n_bytes;    /* that follow: in the same letter where they fit, else as bodies */
-    uint64_t
-        offer; /* 0, or its number: the rows can be read where they lie, and what follows is a struct places */
-};
-
-struct places { /* of the sender's rows, in bytes from where its memory begins */
-    uint64_t at[N_ROWS];
-};
-
-enum { INLINE_BYTES = LETTER_BYTES - sizeof(struct head), MOST_BODIES = 24 };
+enum { MOST_BODIES = 24 };
 
 struct message { /* heard, and not yet let go */
     struct message *next;
@@ -120,19 +69,10 @@ struct peer {
     struct message *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
-    char processor[64]; /* what it computes with, see engine_processor */
-    const unsigned char
-        *rows;         /* owned: a map of its rows, laid out as mine; NULL: they cannot be seen from here */
-    struct bell *bell; /* owned: a map of its bell; NULL: it cannot be rung from here */
+    char processor[64];        /* what it computes with, see engine_processor */
+    const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: not seen from here */
+    struct bell *bell;         /* owned: a map of its bell; NULL: it cannot be rung from here */
     bool sees_my_rows;
-};
-
-struct state { /* how a member stands, for the leader */
-    uint64_t probe;
-    uint64_t is_busy; /* it computes, and will go on by itself */
-    uint64_t sent, heard;
-    uint64_t n_gone; /* members it knows to be gone */
-    struct account account;
 };
 
 struct lessons { /* the thread that computes */
@@ -176,8 +116,9 @@ struct far {
     struct message *free_messages;
     struct blank {
         struct blank *next;
-    } * blanks[64];          /* memory for bytes, by the logarithm of its size */
-    size_t piece_bytes;      /* the most that travels as one body */
+    } * blanks[64];     /* memory for bytes, by the logarithm of its size */
+    size_t piece_bytes; /* the most that travels as one body */
+    struct letter_bounds bounds;
     uint64_t offers;         /* made so far */
     struct message *in_hand; /* offered to me, with my agent, and not yet fetched */
     struct message *mail, **mail_end;
@@ -285,12 +226,6 @@ void message_free_blanks(struct far *w);
 /* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until one waits. */
 const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
                             size_t end);
-size_t message_span_bytes(const struct far *w, struct span s);
-size_t message_floats_in_row(const struct far *w, struct span s, enum row row);
-static inline struct span span_of(const struct head *h)
-{
-    return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
-}
 /* A stretch of the bytes that follow a head: of a row, or of plain bytes. */
 struct stretch {
     size_t n_bytes;
@@ -301,8 +236,10 @@ struct stretch {
 int message_cut(const struct far *w, const struct head *h, struct stretch out[MOST_BODIES]);
 
 /* send.c */
-/* A message whose bytes are copied; `tag` is whatever the kind needs. */
+/* A message whose bytes are encoded, and are copied; `tag` is whatever the kind needs. */
 void far_tell(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n);
+/* With a text; what is too long is cut. */
+void far_tell_text(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const char *text);
 /* The same, where the bytes are rows, one after the other. */
 void far_tell_with_head(struct far *w, size_t to, struct head h, const void *bytes);
 void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag);
@@ -315,10 +252,14 @@ bool sendings_hold(const struct far *w, enum row row, size_t first, size_t end);
 void sendings_look_after(struct far *w);
 bool sendings_are_left(
     const struct far *w); /* something of mine is with the transport, and not yet through */
-void sendings_hear_of_fetching(struct far *w, uint64_t offer); /* it is over */
-void sendings_forget(struct far *w);                           /* at the end: those that nobody has taken */
+void sendings_hear_of_fetching(struct far *w, size_t by, uint64_t offer); /* it is over */
+void sendings_forget(struct far *w); /* at the end: those that nobody has taken */
+
+enum { MOST_TEXT = 2048 }; /* of what members write to each other, with its final zero */
 
 /* courier.c */
+/* What a member has sent is no message, or says what cannot be: the run ends, and says whose it was. */
+void courier_refuse(struct far *w, size_t from);
 fault courier_open(struct far *w);
 void courier_close(struct far *w);
 /* Everything that has come is delivered, everything that can go goes. */
@@ -349,7 +290,6 @@ void bell_ring(struct bell *b);           /* NULL: there is none */
 void bell_sleep(struct far *w, uint32_t heard, double most_s);
 
 /* fetch.c */
-enum { FAR_PROTOCOL = 1 }; /* what ranks say to each other; two that differ do not begin */
 /* An engine has this rank's row as replica 0, a second replica where peers may write it at any time, and these. */
 enum { FAR_SPARE_ROWS = 2 };
 
@@ -429,7 +369,7 @@ extern const struct world_ops far_world;
 extern const struct link_ops far_link;
 
 /* gone.c */
-void gone_hear(struct far *w, const struct message *m);
+void gone_hear(struct far *w, size_t member, const char *why);
 /* It cannot be reached from now on; `why` names it. Where the launcher does not let others live without it the run ends. */
 void gone_give_up(struct far *w, size_t member, const char *why);
 void gone_look(struct far *w, double now);

@@ -55,6 +55,20 @@ static void serve_write(struct far *w, const struct message *m)
     w->writes++;
 }
 
+/* Of samples that are there. */
+static void serve_exam(struct far *w, const struct message *m)
+{
+    struct exam exam;
+    bool is_exam = letter_read_exam(m->bytes, (size_t)m->head.n_bytes, &exam);
+    const struct samples *s = exam.on_train ? w->engine->setup.train : w->engine->setup.test;
+    if (!is_exam || exam.first > s->n || exam.n > s->n - exam.first) {
+        courier_refuse(w, m->from);
+        return;
+    }
+    w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
+    exam_begin(w, &exam, m->head.tag);
+}
+
 static void close_down(struct far *w, bool well)
 {
     w->is_closed = true;
@@ -65,14 +79,10 @@ static void close_down(struct far *w, bool well)
 
 void look_serve(struct far *w, struct message *m)
 {
-    struct exam exam;
     struct account account;
     switch (m->head.kind) {
     case MSG_EXAMINE:
-        memcpy(&exam, m->bytes, sizeof exam);
-        exam.replica = 0;
-        w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
-        exam_begin(w, &exam, m->head.tag);
+        serve_exam(w, m);
         return;
     case MSG_READ:
         far_tell_rows(w, 0, MSG_READ_BACK, m->head.tag, whole(m->head.rows));
@@ -81,8 +91,10 @@ void look_serve(struct far *w, struct message *m)
         serve_write(w, m);
         return;
     case MSG_SET_ACCOUNT:
-        memcpy(&account, m->bytes, sizeof account);
-        far_set_own_account(w, &account);
+        if (letter_read_account(m->bytes, (size_t)m->head.n_bytes, &account))
+            far_set_own_account(w, &account);
+        else
+            courier_refuse(w, m->from);
         return;
     default:
         close_down(w, m->head.tag == 0);
@@ -94,10 +106,12 @@ void look_serve_exam(struct far *w)
     fault f = w->lessons.verdict;
     w->lessons.verdict = OK;
     if (f) {
-        far_tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        far_tell_text(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f));
         fault_drop(f);
     }
-    far_tell(w, 0, MSG_EXAMINED, w->lessons.look, &w->lessons.exam, sizeof w->lessons.exam);
+    unsigned char bytes[EXAM_BYTES];
+    letter_write_exam(bytes, &w->lessons.exam);
+    far_tell(w, 0, MSG_EXAMINED, w->lessons.look, bytes, sizeof bytes);
 }
 
 /* ---- looking ---- */
@@ -135,13 +149,21 @@ static fault examine_here(struct far *w, struct exam *exam)
     return f;
 }
 
+static fault refuse(struct far *w, size_t member)
+{
+    courier_refuse(w, member);
+    return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
+}
+
 static fault hear_exam(struct far *w, struct exam *exam)
 {
     struct exam there;
     TRY(wait_for_members(w, has_seen_or_is_gone, &exam->replica));
     if (!has_seen(w, exam->replica))
         return OK;
-    memcpy(&there, w->peers[exam->replica].seen->bytes, sizeof there);
+    const struct message *m = w->peers[exam->replica].seen;
+    if (m->head.kind != MSG_EXAMINED || !letter_read_exam(m->bytes, (size_t)m->head.n_bytes, &there))
+        return refuse(w, exam->replica);
     exam->loss = there.loss;
     exam->hits = there.hits;
     return OK;
@@ -151,11 +173,13 @@ static fault hear_exam(struct far *w, struct exam *exam)
 static fault examine(struct world *world, struct exam *exams, size_t n)
 {
     struct far *w = far_world_of(world);
+    unsigned char bytes[EXAM_BYTES];
     w->look++;
     for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica)) {
             exams[i].loss = NAN;
-            far_tell(w, exams[i].replica, MSG_EXAMINE, w->look, &exams[i], sizeof exams[i]);
+            letter_write_exam(bytes, &exams[i]);
+            far_tell(w, exams[i].replica, MSG_EXAMINE, w->look, bytes, sizeof bytes);
         }
     for (size_t i = 0; i < n; i++)
         if (!is_far(w, exams[i].replica))
@@ -174,8 +198,12 @@ static fault read_row(struct world *world, enum row row, size_t at, float *float
         far_tell_with_head(w, at, (struct head){.kind = MSG_READ, .rows = 1u << row, .tag = w->look}, NULL);
         TRY(wait_for_members(w, has_seen_or_is_gone, &at));
     }
-    const void *from = is_far(w, at) ? (const void *)w->peers[at].seen->bytes : own_row(w, row, at);
-    memcpy(floats, from, floats_of(w, row) * sizeof(float));
+    size_t n = floats_of(w, row);
+    const float *from = is_far(w, at) ? message_floats(w, w->peers[at].seen, row, 0, n) : own_row(w, row, at);
+    if (n && !from)
+        return refuse(w, at);
+    if (n)
+        memcpy(floats, from, n * sizeof(float));
     return OK;
 }
 
@@ -240,8 +268,10 @@ static void set_account(struct world *world, size_t member, const struct account
     w->states[member].account = *a;
     w->agents[member].k = a->k;
     w->agents[member].lessons = a->lessons;
+    unsigned char bytes[ACCOUNT_BYTES];
+    letter_write_account(bytes, a);
     if (is_far(w, member))
-        far_tell(w, member, MSG_SET_ACCOUNT, 0, a, sizeof *a);
+        far_tell(w, member, MSG_SET_ACCOUNT, 0, bytes, sizeof bytes);
     else
         far_set_own_account(w, a);
 }

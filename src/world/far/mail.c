@@ -67,7 +67,7 @@ void far_dissolve(struct link *l, uint64_t below, const char *why)
         if (to != l->self && !w->peers[to].is_gone) {
             l->counts.messages++;
             l->counts.bytes += strlen(text) + 1;
-            far_tell(w, to, MSG_DISSOLVE, below, text, strlen(text) + 1);
+            far_tell_text(w, to, MSG_DISSOLVE, below, text);
         }
 }
 
@@ -87,7 +87,7 @@ fault far_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
     struct far *w = far_of(l);
     TRY(must_be_there(w, to));
     l->counts.messages++;
-    l->counts.bytes += message_span_bytes(w, span);
+    l->counts.bytes += letter_span_bytes(&w->bounds, span);
     far_tell_rows(w, to, MSG_ROWS, tag, span);
     courier_progress(w);
     return OK;

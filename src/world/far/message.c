@@ -1,5 +1,4 @@
-/* message.c - what a message is made of: memory that is kept, floats of rows, and the bodies its bytes are
- * cut into. */
+/* message.c - a message that has come: memory that is kept, floats of rows, and the bodies its bytes are cut into. */
 #include <stdlib.h>
 
 #include "world/far/inside.h"
@@ -68,32 +67,33 @@ void message_drop(struct far *w, struct message *m)
 
 /* ---- spans ---- */
 
-size_t message_floats_in_row(const struct far *w, struct span s, enum row row)
+static bool holds_rows(const struct message *m)
 {
-    size_t size = s.rows & 1u << row ? floats_of(w, row) : 0, end = s.end < size ? s.end : size;
-    return end > s.first ? end - s.first : 0;
-}
-
-size_t message_span_bytes(const struct far *w, struct span s)
-{
-    size_t n = 0;
-    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
-        n += message_floats_in_row(w, s, row) * sizeof(float);
-    return n;
+    switch (m->head.kind) {
+    case MSG_ROWS:
+    case MSG_ASK_AVERAGE:
+    case MSG_AVERAGE:
+    case MSG_ADOPT:
+    case MSG_READ_BACK:
+    case MSG_WRITE:
+        return true;
+    default:
+        return false;
+    }
 }
 
 const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
                             size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
-    struct span s = span_of(&m->head);
-    size_t n = message_floats_in_row(w, s, row);
-    if (m->head.kind == MSG_BYTES || s.first > first || s.first + n < end || !n)
+    struct span s = letter_span(&m->head);
+    size_t n = letter_floats_in_row(&w->bounds, s, row);
+    if (!holds_rows(m) || s.first > first || s.first + n < end || !n)
         return NULL;
     if (m->head.offer)
         return offer_row(w, m, row) + first;
     for (int before = 0; before < (int)row; before++)
-        at += message_floats_in_row(w, s, (enum row)before);
+        at += letter_floats_in_row(&w->bounds, s, (enum row)before);
     return at + (first - s.first);
 }
 
@@ -103,9 +103,9 @@ int message_cut(const struct far *w, const struct head *h, struct stretch out[MO
     if (h->n_bytes <= INLINE_BYTES || h->offer)
         return 0;
     size_t piece = w->piece_bytes / sizeof(float);
-    struct span s = span_of(h);
+    struct span s = letter_span(h);
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
-        for (size_t at = 0, all = message_floats_in_row(w, s, row); at < all && n < MOST_BODIES;
+        for (size_t at = 0, all = letter_floats_in_row(&w->bounds, s, row); at < all && n < MOST_BODIES;
              at += piece) {
             size_t some = all - at < piece ? all - at : piece;
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};

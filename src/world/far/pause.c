@@ -42,10 +42,9 @@ void far_set_own_account(struct far *w, const struct account *a)
     w->link.counts = a->counts;
 }
 
-static struct state own_state(struct far *w, uint64_t probe)
+static struct state own_state(struct far *w)
 {
-    return (struct state){.probe = probe,
-                          .is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
+    return (struct state){.is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
@@ -58,42 +57,45 @@ static const double *own_waits(const struct far *w)
     return w->link.self < w->stage->n_agents ? w->waits.for_agents : w->waits.for_helpers;
 }
 
+/* Of more members than a table has room for nobody tells. */
+static size_t n_told_waits(const struct far *w)
+{
+    return w->n <= MOST_IN_TABLE ? w->n : 0;
+}
+
 static void tell_state(struct far *w, uint64_t probe)
 {
-    struct state s = own_state(w, probe);
-    size_t n_waits = w->n <= MOST_IN_TABLE ? w->n * sizeof(double) : 0;
-    unsigned char *both = malloc(sizeof s + n_waits);
+    struct state s = own_state(w);
+    size_t n_waits = n_told_waits(w), n_bytes = STATE_BYTES + 8 * n_waits;
+    unsigned char *both = malloc(n_bytes);
     if (!both) {
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    memcpy(both, &s, sizeof s);
-    memcpy(both + sizeof s, own_waits(w), n_waits);
-    far_tell(w, 0, MSG_STATE, probe, both, sizeof s + n_waits);
+    letter_write_state(both, &s, own_waits(w), n_waits);
+    far_tell(w, 0, MSG_STATE, probe, both, n_bytes);
     free(both);
 }
 
 /* The leader's table: totals move by what is new. */
-static void learn_waits(struct far *w, size_t member, const unsigned char *row)
+static void learn_waits(struct far *w, size_t member, const double *now)
 {
     bool learns = member < w->stage->n_agents;
     double *total = learns ? w->known.for_agents : w->known.for_helpers,
            *old = w->rows_of_waits + member * w->n;
     for (size_t j = 0; j < w->n; j++) {
-        double now;
-        memcpy(&now, row + j * sizeof now, sizeof now);
-        total[j] += now - old[j];
-        old[j] = now;
+        total[j] += now[j] - old[j];
+        old[j] = now[j];
     }
     if (learns)
         memcpy(w->known.pairs + member * w->n, old, w->n * sizeof(double));
 }
 
-static void learn_state(struct far *w, size_t member, const struct state *s)
+static void learn_state(struct far *w, size_t member, const struct state *s, uint64_t probe)
 {
     w->states[member] = *s;
     w->counts[member] = s->account.counts;
-    w->peers[member].probe = s->probe;
+    w->peers[member].probe = probe;
     if (member)
         put_account(&w->agents[member], &s->account);
 }
@@ -101,10 +103,14 @@ static void learn_state(struct far *w, size_t member, const struct state *s)
 static void hear_state(struct far *w, const struct message *m)
 {
     struct state s;
-    memcpy(&s, m->bytes, sizeof s);
-    learn_state(w, m->from, &s);
+    double waits[MOST_IN_TABLE];
+    if (!letter_read_state(m->bytes, (size_t)m->head.n_bytes, &s, waits, n_told_waits(w))) {
+        courier_refuse(w, m->from);
+        return;
+    }
+    learn_state(w, m->from, &s, m->head.tag);
     if (w->rows_of_waits)
-        learn_waits(w, m->from, m->bytes + sizeof s);
+        learn_waits(w, m->from, waits);
 }
 
 /* ---- everyone ---- */
@@ -229,10 +235,10 @@ fault pause_ask_all(struct far *w)
     w->probe++;
     far_tell_all(w, MSG_PROBE, w->probe);
     TRY(wait_for_members(w, all_have_answered, NULL));
-    struct state mine = own_state(w, w->probe);
-    learn_state(w, 0, &mine);
+    struct state mine = own_state(w);
+    learn_state(w, 0, &mine, w->probe);
     if (w->rows_of_waits)
-        learn_waits(w, 0, (const unsigned char *)own_waits(w));
+        learn_waits(w, 0, own_waits(w));
     add_up(w);
     return OK;
 }

@@ -35,25 +35,28 @@ static void send_body(struct far *w, struct sending *s, const void *bytes, size_
     put_on_the_way(w, s, to);
 }
 
-/* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by places. */
-static void send_head(struct far *w, size_t to, const struct head *h, const unsigned char *bytes)
+/* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by its places. */
+static void send_letter(struct far *w, size_t to, const struct head *h, const unsigned char *bytes,
+                        const struct places *places)
 {
     if (w->peers[to].is_gone)
         return;
     bool fits = h->n_bytes <= INLINE_BYTES;
-    size_t n_beside = h->offer ? sizeof(struct places) : fits ? (size_t)h->n_bytes : 0;
-    struct sending *s = sending_new(w, sizeof *h + n_beside);
+    size_t n_beside = h->offer ? 8 * N_ROWS : fits ? (size_t)h->n_bytes : 0;
+    struct sending *s = sending_new(w, HEAD_BYTES + n_beside);
     if (!s) {
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    memcpy(s->copy, h, sizeof *h);
-    unsigned char *at = s->copy + sizeof *h;
-    struct span span = span_of(h);
-    if (bytes)
+    letter_write_head(s->copy, h);
+    unsigned char *at = s->copy + HEAD_BYTES;
+    struct span span = letter_span(h);
+    if (h->offer)
+        n_beside = letter_write_places(&w->bounds, h, places, at);
+    else if (bytes)
         memcpy(at, bytes, n_beside);
-    for (enum row row = 0; fits && !bytes && row < w->engine->setup.rows.n; row++) {
-        size_t some = message_floats_in_row(w, span, row) * sizeof(float);
+    for (enum row row = 0; fits && !bytes && !h->offer && row < w->engine->setup.rows.n; row++) {
+        size_t some = letter_floats_in_row(&w->bounds, span, row) * sizeof(float);
         if (some)
             memcpy(at, row_of(w, row) + span.first, some);
         at += some;
@@ -62,7 +65,7 @@ static void send_head(struct far *w, size_t to, const struct head *h, const unsi
         w->sent++;
         w->peers[to].sent++;
     }
-    w->transport->ops->send_letter(w->transport, to, s->copy, sizeof *h + n_beside, &s->passage);
+    w->transport->ops->send_letter(w->transport, to, s->copy, HEAD_BYTES + n_beside, &s->passage);
     put_on_the_way(w, s, to);
     bell_ring(w->peers[to].bell);
 }
@@ -74,7 +77,7 @@ void far_tell_with_head(struct far *w, size_t to, struct head h, const void *byt
     if (w->is_leaving || w->peers[to].is_gone)
         return;
     int n_bodies = message_cut(w, &h, stretches);
-    send_head(w, to, &h, bytes ? bytes : (const void *)&h);
+    send_letter(w, to, &h, bytes ? bytes : (const void *)&h, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, stretches[i].n_bytes);
         if (!s) {
@@ -92,6 +95,12 @@ void far_tell(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag,
     far_tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
 }
 
+void far_tell_text(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const char *text)
+{
+    unsigned char bytes[MOST_TEXT];
+    far_tell(w, to, kind, tag, bytes, letter_write_texts(bytes, sizeof bytes, &text, 1));
+}
+
 void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -101,11 +110,11 @@ void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag)
 
 static void offer_rows(struct far *w, size_t to, struct head *h)
 {
-    struct span span = span_of(h);
+    struct span span = letter_span(h);
     struct places places = {{0}};
     h->offer = ++w->offers;
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
-        size_t n = message_floats_in_row(w, span, row);
+        size_t n = letter_floats_in_row(&w->bounds, span, row);
         places.at[row] =
             (uint64_t)((unsigned char *)row_of(w, row) - (unsigned char *)w->engine->shared->bytes);
         struct sending *s = n ? sending_new(w, 0) : NULL;
@@ -117,12 +126,12 @@ static void offer_rows(struct far *w, size_t to, struct head *h)
             .next = w->sendings, .to = to, .floats = row_of(w, row) + span.first, .n = n, .offer = h->offer};
         w->sendings = s;
     }
-    send_head(w, to, h, (const unsigned char *)&places);
+    send_letter(w, to, h, NULL, &places);
 }
 
 void far_tell_rows(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
-    struct head h = {kind, span.rows, tag, span.first, span.end, message_span_bytes(w, span), 0};
+    struct head h = {kind, span.rows, tag, span.first, span.end, letter_span_bytes(&w->bounds, span), 0};
     struct stretch stretches[MOST_BODIES];
     if (w->is_leaving || w->peers[to].is_gone)
         return;
@@ -131,7 +140,7 @@ void far_tell_rows(struct far *w, size_t to, enum kind_of_message kind, uint64_t
         return;
     }
     int n_bodies = message_cut(w, &h, stretches);
-    send_head(w, to, &h, NULL);
+    send_letter(w, to, &h, NULL, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, 0);
         if (!s) {
@@ -170,10 +179,10 @@ bool sendings_are_left(const struct far *w)
     return false;
 }
 
-void sendings_hear_of_fetching(struct far *w, uint64_t offer)
+void sendings_hear_of_fetching(struct far *w, size_t by, uint64_t offer)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if ((*at)->offer == offer)
+        if ((*at)->offer == offer && (*at)->to == by)
             take_off(w, at);
         else
             at = &(*at)->next;
@@ -189,7 +198,7 @@ static bool are_being_sent(const struct far *w, const float *floats, size_t n)
 
 bool sendings_hold(const struct far *w, enum row row, size_t first, size_t end)
 {
-    size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
+    size_t n = letter_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
     return n && are_being_sent(w, row_of(w, row) + first, n);
 }
 
@@ -219,7 +228,7 @@ fault sendings_await_floats(struct far *w, const float *floats, size_t n)
 
 fault sendings_await(struct far *w, enum row row, size_t first, size_t end)
 {
-    size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
+    size_t n = letter_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
     return n ? sendings_await_floats(w, row_of(w, row) + first, n) : OK;
 }
 

@@ -67,7 +67,7 @@ static void judge(struct far *w, size_t member, double silent_s)
     if (silent_s > patience_of(w)) {
         snprintf(text, sizeof text, "%s has stalled (nothing was heard of it for %g s)",
                  far_member_called(w, member, name), patience_of(w));
-        far_tell(w, member, MSG_GONE, member, text, strlen(text) + 1);
+        far_tell_text(w, member, MSG_GONE, member, text);
         gone_give_up(w, member, text);
     } else if (silent_s > 3 * between_signs_s(w)) {
         w->suspect = member;

@@ -246,18 +246,13 @@ static uint64_t far_staleness(const struct link *l)
 static void far_note(struct link *l, const char *kind, const char *text)
 {
     struct far *w = far_of(l);
-    char both[1024];
-    size_t n_kind = strlen(kind) + 1, n_text = strlen(text) + 1;
+    unsigned char both[1024];
     if (is_leader(w)) {
         w->watcher.note(w->watcher.ctx, far_now_s(w), l->self, kind, text);
         return;
     }
-    if (n_kind + n_text > sizeof both)
-        n_text = sizeof both - n_kind;
-    memcpy(both, kind, n_kind);
-    memcpy(both + n_kind, text, n_text);
-    both[n_kind + n_text - 1] = 0;
-    far_tell(w, 0, MSG_NOTE, 0, both, n_kind + n_text);
+    const char *const texts[] = {kind, text};
+    far_tell(w, 0, MSG_NOTE, 0, both, letter_write_texts(both, sizeof both, texts, 2));
 }
 
 const struct link_ops far_link = {

@@ -91,7 +91,7 @@ static fault follow(struct far *w)
     if (w->is_given_up || w->peers[0].is_gone)
         return f;
     if (f && !w->is_closed)
-        far_tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        far_tell_text(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f));
     if (!w->is_closed) {
         fault_drop(w->broken);
         w->broken = OK;
