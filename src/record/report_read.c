@@ -339,7 +339,7 @@ static void describe(const struct node *root, struct arena *arena, struct report
     run->topology = word_of(topology, "graph") ? word_of(topology, "graph") : word_of(topology, "kind");
     run->model = word_of(model, "kind"); /* NULL for a list of layers */
     const char *world = is_map ? word_of(node_find(root, "world"), "kind") : NULL;
-    run->end.on_machines = world && text_is(world, "mpi");
+    run->end.on_machines = world && !text_is(world, "local");
     run->end.name = is_map ? word_of(node_find(root, "name"), "") : NULL;
 }
 

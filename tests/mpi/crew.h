@@ -35,11 +35,12 @@
 
 #include "api/session.h"
 #include "support/must.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
+#include "world/mpi/mpi_world.h"
 
 struct crew {
     struct veche_run *run;
-    struct mpi *world;      /* of the run */
+    struct far *world;      /* of the run */
     size_t self, n;         /* this rank and all */
     size_t size;            /* parameters of each */
     struct link_ops ops;    /* the agent's: the world's own, but for what a test puts in its place */
@@ -70,9 +71,9 @@ struct crew {
     } while (0)
 bool crew_is_fault(fault f, enum fault_kind kind, const char *words);
 
-/* First of all: takes this process's seat. From then on only the leader prints what goes well. */
+/* First of all: takes this process's place among all ranks. From then on only the leader prints what goes well. */
 bool crew_join(void);
-const struct mpi_seat *crew_seat(void);
+const struct ranks *crew_ranks(void);
 bool crew_leads(void);
 
 /* As cmocka's words, for a test that needs so many ranks: where there are fewer it is not among the tests. */

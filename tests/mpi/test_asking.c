@@ -46,7 +46,7 @@ static fault have_same_bits(struct agent *a, size_t peer, uint64_t tag, enum row
     TRY(link_send_rows(a->link, peer, tag, whole(1u << row)));
     TRY(link_recv_rows(a->link, peer, tag, &p, NULL));
     bool same =
-        memcmp(message_floats(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+        memcmp(message_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
     link_drop(a->link, &p);
     CHECK(same);
     return OK;
@@ -332,7 +332,7 @@ static fault sum_all(struct agent *a)
     const size_t spans[][2] = {{0, size}, {7, 8}, {100, 9000}};
     for (size_t s = 0; s < 3; s++) {
         if (s == 1)
-            mpi_of(a->link)->piece_bytes = 8192;
+            far_of(a->link)->piece_bytes = 8192;
         for (size_t i = 0; i < size; i++)
             crew_row(a, ROW_GRADS)[i] = (float)(a->index + i % 100);
         TRY(link_sum(a->link, ROW_GRADS, spans[s][0], spans[s][1]));

@@ -93,7 +93,7 @@ static void spans_of_any_length_arrive_and_hold_no_more_than_was_sent(void **sta
 
 static fault send_in_pieces(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     w->piece_bytes = 8192 - 4;
     for (size_t i = 0; i < w->n; i++)
         w->peers[i].sees_my_rows = false; /* else they would stay where they are */
@@ -181,7 +181,7 @@ static void bytes_of_any_length_arrive_in_the_order_in_which_they_were_sent(void
 
 static fault exchange_in_pieces(struct agent *a)
 {
-    mpi_of(a->link)->piece_bytes = 8192;
+    far_of(a->link)->piece_bytes = 8192;
     TRY(crew_barrier(a, 1ull << 40));
     return exchange_lengths(a);
 }

@@ -69,7 +69,7 @@ static char *experiment_in(const char *strategy, const char *world)
         "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
         "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
         "world: %s\nagents: %zu\nstrategy: %s\n",
-        world, crew_seat()->n_ranks, strategy);
+        world, crew_ranks()->n, strategy);
 }
 
 struct stops {

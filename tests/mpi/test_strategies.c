@@ -122,7 +122,7 @@ static void tell_complaints(void)
     char *text = text_of("%s", complaints);
     complaints[0] = 0;
     if (text[0])
-        fail_msg("with %zu ranks\n%s", crew_seat()->n_ranks, text);
+        fail_msg("with %zu ranks\n%s", crew_ranks()->n, text);
     free(text);
 }
 
@@ -131,7 +131,7 @@ static void tell_complaints(void)
 /* 0: none, there are too few ranks. */
 static size_t agents_of(const struct line *l)
 {
-    size_t n = crew_seat()->n_ranks;
+    size_t n = crew_ranks()->n;
     if (l->agents)
         return n < 8 ? l->agents[n] : 0;
     return n <= l->helpers || (l->most_agents && n > l->most_agents) ? 0 : n - l->helpers;
@@ -448,7 +448,7 @@ static void adpsgd_keeps_the_mean_when_nobody_learns(void **state)
 {
     struct crew c;
     (void)state;
-    char *more = text_of("strategy: adpsgd\ntopology: \"complete:%zu\"\n", crew_seat()->n_ranks);
+    char *more = text_of("strategy: adpsgd\ntopology: \"complete:%zu\"\n", crew_ranks()->n);
     crew_open(&c, NULL, more);
     free(more);
     c.run->stage.rounds = 30;

@@ -339,6 +339,15 @@ fault method_is_for_one(const struct method *m, bool *out)
     return OK;
 }
 
+fault method_door(const struct method *m, const struct world_door **out)
+{
+    veche_experiment *e;
+    TRY(veche_parse(m->yaml, COMPARE_FILE, &e));
+    *out = world_door(e->parsed);
+    veche_experiment_free(e);
+    return OK;
+}
+
 void plan_release(struct plan *p)
 {
     arena_release(&p->arena);

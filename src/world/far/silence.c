@@ -13,42 +13,42 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
-static double between_signs_s(const struct mpi *w)
+static double between_signs_s(const struct far *w)
 {
     return patience_of(w) / 8 < 1 ? patience_of(w) / 8 : 1;
 }
 
-static void say_alive(struct mpi *w, double now)
+static void say_alive(struct far *w, double now)
 {
     if (now - w->alive_said_s < between_signs_s(w))
         return;
     w->alive_said_s = now;
     if (is_leader(w))
-        mpi_tell_all(w, MSG_ALIVE, w->suspect);
+        far_tell_all(w, MSG_ALIVE, w->suspect);
     else
-        mpi_tell(w, 0, MSG_ALIVE, NOBODY, NULL, 0);
+        far_tell(w, 0, MSG_ALIVE, NOBODY, NULL, 0);
     if (!is_leader(w) && !w->has_said_stop && w->watcher.has_to_stop &&
         w->watcher.has_to_stop(w->watcher.ctx)) {
         w->has_said_stop = true;
-        mpi_tell(w, 0, MSG_STOP, 0, NULL, 0);
+        far_tell(w, 0, MSG_STOP, 0, NULL, 0);
     }
 }
 
-void silence_hear_alive(struct mpi *w, const struct message *m)
+void silence_hear_alive(struct far *w, const struct message *m)
 {
     if (m->from == 0)
         w->suspect = m->head.tag;
 }
 
-bool silence_suspects_somebody(const struct mpi *w)
+bool silence_suspects_somebody(const struct far *w)
 {
     return w->suspect != NOBODY;
 }
 
 /* While this process did not listen nobody was silent. */
-static void leave_out_absence(struct mpi *w, double now)
+static void leave_out_absence(struct far *w, double now)
 {
     double absent_s = now - w->listened_s;
     w->listened_s = now;
@@ -61,20 +61,20 @@ static void leave_out_absence(struct mpi *w, double now)
 }
 
 /* One that has stalled is told, too: if it wakes up it must not go on beside the others. */
-static void judge(struct mpi *w, size_t member, double silent_s)
+static void judge(struct far *w, size_t member, double silent_s)
 {
     char name[128], text[192];
     if (silent_s > patience_of(w)) {
         snprintf(text, sizeof text, "%s has stalled (nothing was heard of it for %g s)",
-                 mpi_member_called(w, member, name), patience_of(w));
-        mpi_tell(w, member, MSG_GONE, member, text, strlen(text) + 1);
+                 far_member_called(w, member, name), patience_of(w));
+        far_tell_text(w, member, MSG_GONE, member, text);
         gone_give_up(w, member, text);
     } else if (silent_s > 3 * between_signs_s(w)) {
         w->suspect = member;
     }
 }
 
-void silence_look(struct mpi *w, double now)
+void silence_look(struct far *w, double now)
 {
     leave_out_absence(w, now);
     if (w->says_goodbye || w->is_closed)

@@ -4,29 +4,29 @@
 
 #include "base/clock.h"
 #include "engine/host.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 #include "world/mixing.h"
 #include "world/numbers.h"
 
-static double mpi_now(const struct link *l)
+static double far_now(const struct link *l)
 {
-    return mpi_now_s(mpi_in(l));
+    return far_now_s(far_in(l));
 }
 
 /* The world's clock may stand still meanwhile. */
-static fault mpi_sleep(struct link *l, double seconds)
+static fault far_sleep(struct link *l, double seconds)
 {
-    struct mpi *w = mpi_of(l);
-    double until = mpi_now_s(w) + seconds;
+    struct far *w = far_of(l);
+    double until = far_now_s(w) + seconds;
     do
-        TRY(wait_to(w, clock_now_s() + until - mpi_now_s(w)));
-    while (mpi_now_s(w) < until);
+        TRY(wait_to(w, clock_now_s() + until - far_now_s(w)));
+    while (far_now_s(w) < until);
     return OK;
 }
 
 /* ---- lessons ---- */
 
-static void copy_row(struct mpi *w, enum row row, size_t from, size_t into)
+static void copy_row(struct far *w, enum row row, size_t from, size_t into)
 {
     size_t n = floats_of(w, row);
     if (n)
@@ -34,7 +34,7 @@ static void copy_row(struct mpi *w, enum row row, size_t from, size_t into)
                n * sizeof(float));
 }
 
-static void begin_on_copy(struct mpi *w)
+static void begin_on_copy(struct far *w)
 {
     copy_row(w, ROW_PARAMS, 0, 1);
     copy_row(w, ROW_STATS, 0, 1);
@@ -43,7 +43,7 @@ static void begin_on_copy(struct mpi *w)
 }
 
 /* The lesson moved the copy's statistics; where peers have moved mine meanwhile, both moves count. */
-static void end_on_copy(struct mpi *w)
+static void end_on_copy(struct far *w)
 {
     copy_row(w, ROW_GRADS, 1, 0);
     if (w->writes == w->writes_at_lesson) {
@@ -56,9 +56,9 @@ static void end_on_copy(struct mpi *w)
         mine[i] += after[i] - w->statistics[i];
 }
 
-static fault mpi_learn(struct link *l, uint64_t lesson)
+static fault far_learn(struct link *l, uint64_t lesson)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
     TRY(sendings_await(w, ROW_STATS, 0, TO_END));
     if (w->keeps_copy)
@@ -70,13 +70,13 @@ static fault mpi_learn(struct link *l, uint64_t lesson)
     return OK;
 }
 
-static bool gradient_is_there(const struct mpi *w, const void *ctx)
+static bool gradient_is_there(const struct far *w, const void *ctx)
 {
     size_t first = *(const size_t *)ctx;
     return first && atomic_load_explicit(&w->lessons.ready, memory_order_acquire) <= first;
 }
 
-static fault take_answer(struct mpi *w)
+static fault take_answer(struct far *w)
 {
     struct lessons *l = &w->lessons;
     fault f = l->verdict;
@@ -94,9 +94,9 @@ static fault take_answer(struct mpi *w)
     return agent_answered(w->agent, l->number, l->lesson.loss, l->lesson.hits);
 }
 
-static fault mpi_await(struct link *l, size_t first)
+static fault far_await(struct link *l, size_t first)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     if (first && !w->keeps_copy) {
         atomic_store(&w->lessons.wanted, first);
         fault f = gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
@@ -111,9 +111,9 @@ static fault mpi_await(struct link *l, size_t first)
     return OK;
 }
 
-static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
+static fault far_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     struct update u = {0, lr, t, first, end};
     TRY(sendings_await(w, ROW_PARAMS, first, end));
     for (size_t i = 0; i < OPTIM_SLOTS; i++)
@@ -127,7 +127,7 @@ static fault mpi_update(struct link *l, size_t first, size_t end, double lr, uin
 
 enum { MOST_TERMS = 64 };
 
-static fault find_terms(const struct mpi *w, const struct term *terms, size_t n, size_t first, size_t end,
+static fault find_terms(const struct far *w, const struct term *terms, size_t n, size_t first, size_t end,
                         const float **from, float *weights)
 {
     for (size_t i = 0; i < n; i++) {
@@ -143,24 +143,25 @@ static fault find_terms(const struct mpi *w, const struct term *terms, size_t n,
 }
 
 /* A whole row that peers still read is left to them: the sum goes into the spare row, and the two change places. */
-static fault mix_rows(struct mpi *w, enum row into, size_t first, size_t end, const struct term *terms, size_t n,
-                      const float **from, float *weights)
+static fault mix_rows(struct far *w, enum row into, size_t first, size_t end, const struct term *terms,
+                      size_t n, const float **from, float *weights)
 {
     struct engine *e = w->engine;
     bool beside = first == 0 && end == floats_of(w, into) && sendings_hold(w, into, first, end);
-    float *sum = e->ops->floats(e, into, beside ? mpi_spare(w) : 0) + first;
+    float *sum = e->ops->floats(e, into, beside ? far_spare(w) : 0) + first;
     TRY(mixing_check(&w->link, &e->setup, into, first, end, terms, n));
     TRY(sendings_await_floats(w, sum, end - first));
     TRY(find_terms(w, terms, n, first, end, from, weights));
     host_blend(sum, from, weights, n, end - first);
     if (beside)
-        e->ops->exchange(e, into, 0, mpi_spare(w));
+        e->ops->exchange(e, into, 0, far_spare(w));
     return OK;
 }
 
-static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms, size_t n)
+static fault far_mix(struct link *l, enum row into, size_t first, size_t end, const struct term *terms,
+                     size_t n)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     size_t size = floats_of(w, into);
     const float *from_here[MOST_TERMS], **from = n > MOST_TERMS ? malloc(n * sizeof *from) : from_here;
     float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
@@ -178,9 +179,9 @@ static fault mpi_mix(struct link *l, enum row into, size_t first, size_t end, co
 }
 
 /* Numbers are there at once: a program begins again at the end of a round, so nobody has to be told them again. */
-static fault mpi_number(struct link *l, const struct question *asked, double *out)
+static fault far_number(struct link *l, const struct question *asked, double *out)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     struct question q;
     struct asker asker = {w->agent->lessons, w->is_learning, w->gradient_is_new};
     TRY(number_check(l, &w->engine->setup, asker, asked, &q));
@@ -195,30 +196,30 @@ static fault mpi_number(struct link *l, const struct question *asked, double *ou
 
 /* ---- questions ---- */
 
-static bool mpi_can_reach(const struct link *l, size_t peer)
+static bool far_can_reach(const struct link *l, size_t peer)
 {
-    return !mpi_in(l)->peers[peer].is_gone;
+    return !far_in(l)->peers[peer].is_gone;
 }
 
 /* Nobody is let in again while a run goes on. */
-static bool mpi_may_return(const struct link *l, size_t peer)
+static bool far_may_return(const struct link *l, size_t peer)
 {
-    return mpi_can_reach(l, peer);
+    return far_can_reach(l, peer);
 }
 
-static bool mpi_takes_part(const struct link *l, size_t peer, uint64_t k)
+static bool far_takes_part(const struct link *l, size_t peer, uint64_t k)
 {
     (void)k;
-    return mpi_can_reach(l, peer);
+    return far_can_reach(l, peer);
 }
 
-static bool mpi_has_ended(const struct link *l, size_t peer)
+static bool far_has_ended(const struct link *l, size_t peer)
 {
-    return mpi_in(l)->peers[peer].has_ended;
+    return far_in(l)->peers[peer].has_ended;
 }
 
 /* There are no cuts: a peer that one member has lost all have lost. */
-static bool mpi_others_go_on(const struct link *l, double since_s)
+static bool far_others_go_on(const struct link *l, double since_s)
 {
     (void)l;
     (void)since_s;
@@ -226,70 +227,62 @@ static bool mpi_others_go_on(const struct link *l, double since_s)
 }
 
 /* The leader takes the number of rounds from everybody's account. */
-static void mpi_skip_rounds(struct link *l, uint64_t n)
+static void far_skip_rounds(struct link *l, uint64_t n)
 {
     (void)l;
     (void)n;
 }
 
-static size_t mpi_row_floats(const struct link *l, enum row row)
+static size_t far_row_floats(const struct link *l, enum row row)
 {
-    return floats_of(mpi_in(l), row);
+    return floats_of(far_in(l), row);
 }
 
-static uint64_t mpi_staleness(const struct link *l)
+static uint64_t far_staleness(const struct link *l)
 {
-    return mpi_in(l)->writes - mpi_in(l)->writes_at_lesson;
+    return far_in(l)->writes - far_in(l)->writes_at_lesson;
 }
 
-static void mpi_note(struct link *l, const char *kind, const char *text)
+static void far_note(struct link *l, const char *kind, const char *text)
 {
-    struct mpi *w = mpi_of(l);
-    char both[1024];
-    size_t n_kind = strlen(kind) + 1, n_text = strlen(text) + 1;
+    struct far *w = far_of(l);
+    unsigned char both[1024];
     if (is_leader(w)) {
-        w->watcher.note(w->watcher.ctx, mpi_now_s(w), l->self, kind, text);
+        w->watcher.note(w->watcher.ctx, far_now_s(w), l->self, kind, text);
         return;
     }
-    if (n_kind + n_text > sizeof both)
-        n_text = sizeof both - n_kind;
-    memcpy(both, kind, n_kind);
-    memcpy(both + n_kind, text, n_text);
-    both[n_kind + n_text - 1] = 0;
-    mpi_tell(w, 0, MSG_NOTE, 0, both, n_kind + n_text);
+    const char *const texts[] = {kind, text};
+    far_tell(w, 0, MSG_NOTE, 0, both, letter_write_texts(both, sizeof both, texts, 2));
 }
 
-const struct link_ops mpi_link = {
-    .name = "mpi",
-    .now_s = mpi_now,
-    .sleep = mpi_sleep,
-    .learn = mpi_learn,
-    .await = mpi_await,
-    .update = mpi_update,
-    .send_rows = mpi_send_rows,
-    .recv_rows = mpi_recv_rows,
-    .drop = mpi_drop,
-    .mix = mpi_mix,
-    .number = mpi_number,
-    .send = mpi_send,
-    .recv = mpi_recv,
-    .average = mpi_average,
-    .adopt = mpi_adopt,
-    .take_round = mpi_take_round,
-    .end_round = mpi_end_round,
-    .skip_rounds = mpi_skip_rounds,
-    .sum = mpi_sum,
-    .gather_near = mpi_gather_near,
-    .has_mail = mpi_has_mail,
-    .forget = mpi_forget,
-    .dissolve = mpi_dissolve,
-    .dissolved = mpi_dissolved,
-    .can_reach = mpi_can_reach,
-    .may_return = mpi_may_return,
-    .has_ended = mpi_has_ended,
-    .others_go_on = mpi_others_go_on,
-    .takes_part = mpi_takes_part,
-    .row_floats = mpi_row_floats,
-    .staleness = mpi_staleness,
-    .note = mpi_note,
+const struct link_ops far_link = {
+    .now_s = far_now,
+    .sleep = far_sleep,
+    .learn = far_learn,
+    .await = far_await,
+    .update = far_update,
+    .send_rows = far_send_rows,
+    .recv_rows = far_recv_rows,
+    .drop = far_drop,
+    .mix = far_mix,
+    .number = far_number,
+    .send = far_send,
+    .recv = far_recv,
+    .average = far_average,
+    .adopt = far_adopt,
+    .take_round = far_take_round,
+    .end_round = far_end_round,
+    .skip_rounds = far_skip_rounds,
+    .has_mail = far_has_mail,
+    .forget = far_forget,
+    .dissolve = far_dissolve,
+    .dissolved = far_dissolved,
+    .can_reach = far_can_reach,
+    .may_return = far_may_return,
+    .has_ended = far_has_ended,
+    .others_go_on = far_others_go_on,
+    .takes_part = far_takes_part,
+    .row_floats = far_row_floats,
+    .staleness = far_staleness,
+    .note = far_note,
 };

@@ -1,8 +1,7 @@
-/* message.c - what a message is made of: memory that is kept, floats of rows, and the bodies its bytes are
- * cut into. */
+/* message.c - a message that has come: memory that is kept, floats of rows, and the bodies its bytes are cut into. */
 #include <stdlib.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 /* ---- memory ---- */
 
@@ -11,7 +10,7 @@ static unsigned log2_of(size_t room)
     return 63u - (unsigned)__builtin_clzll(room);
 }
 
-unsigned char *message_take_bytes(struct mpi *w, size_t n, size_t *room)
+unsigned char *message_take_bytes(struct far *w, size_t n, size_t *room)
 {
     *room = 64;
     while (*room < n)
@@ -22,7 +21,7 @@ unsigned char *message_take_bytes(struct mpi *w, size_t n, size_t *room)
     return b ? (unsigned char *)b : aligned_alloc(64, *room);
 }
 
-void message_give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
+void message_give_bytes(struct far *w, unsigned char *bytes, size_t room)
 {
     struct blank *b = (struct blank *)(void *)bytes;
     if (!b)
@@ -31,7 +30,7 @@ void message_give_bytes(struct mpi *w, unsigned char *bytes, size_t room)
     w->blanks[log2_of(room)] = b;
 }
 
-void message_free_blanks(struct mpi *w)
+void message_free_blanks(struct far *w)
 {
     for (size_t i = 0; i < 64; i++)
         while (w->blanks[i]) {
@@ -41,7 +40,7 @@ void message_free_blanks(struct mpi *w)
         }
 }
 
-struct message *message_new(struct mpi *w, size_t n_bytes)
+struct message *message_new(struct far *w, size_t n_bytes)
 {
     struct message *m = w->free_messages;
     if (m)
@@ -55,7 +54,7 @@ struct message *message_new(struct mpi *w, size_t n_bytes)
     return m->bytes ? m : (free(m), NULL);
 }
 
-void message_drop(struct mpi *w, struct message *m)
+void message_drop(struct far *w, struct message *m)
 {
     if (!m)
         return;
@@ -68,44 +67,45 @@ void message_drop(struct mpi *w, struct message *m)
 
 /* ---- spans ---- */
 
-size_t message_floats_in_row(const struct mpi *w, struct span s, enum row row)
+static bool holds_rows(const struct message *m)
 {
-    size_t size = s.rows & 1u << row ? floats_of(w, row) : 0, end = s.end < size ? s.end : size;
-    return end > s.first ? end - s.first : 0;
+    switch (m->head.kind) {
+    case MSG_ROWS:
+    case MSG_ASK_AVERAGE:
+    case MSG_AVERAGE:
+    case MSG_ADOPT:
+    case MSG_READ_BACK:
+    case MSG_WRITE:
+        return true;
+    default:
+        return false;
+    }
 }
 
-size_t message_span_bytes(const struct mpi *w, struct span s)
-{
-    size_t n = 0;
-    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
-        n += message_floats_in_row(w, s, row) * sizeof(float);
-    return n;
-}
-
-const float *message_floats(const struct mpi *w, const struct message *m, enum row row, size_t first,
+const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
                             size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
-    struct span s = span_of(&m->head);
-    size_t n = message_floats_in_row(w, s, row);
-    if (m->head.kind == MSG_BYTES || s.first > first || s.first + n < end || !n)
+    struct span s = letter_span(&m->head);
+    size_t n = letter_floats_in_row(&w->bounds, s, row);
+    if (!holds_rows(m) || s.first > first || s.first + n < end || !n)
         return NULL;
     if (m->head.offer)
         return offer_row(w, m, row) + first;
     for (int before = 0; before < (int)row; before++)
-        at += message_floats_in_row(w, s, (enum row)before);
+        at += letter_floats_in_row(&w->bounds, s, (enum row)before);
     return at + (first - s.first);
 }
 
-int message_cut(const struct mpi *w, const struct head *h, struct stretch out[MOST_BODIES])
+int message_cut(const struct far *w, const struct head *h, struct stretch out[MOST_BODIES])
 {
     int n = 0;
     if (h->n_bytes <= INLINE_BYTES || h->offer)
         return 0;
     size_t piece = w->piece_bytes / sizeof(float);
-    struct span s = span_of(h);
+    struct span s = letter_span(h);
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
-        for (size_t at = 0, all = message_floats_in_row(w, s, row); at < all && n < MOST_BODIES;
+        for (size_t at = 0, all = letter_floats_in_row(&w->bounds, s, row); at < all && n < MOST_BODIES;
              at += piece) {
             size_t some = all - at < piece ? all - at : piece;
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
-static struct sending *sending_new(struct mpi *w, size_t n_bytes)
+static struct sending *sending_new(struct far *w, size_t n_bytes)
 {
     struct sending *s = w->free_sendings;
     if (s)
@@ -22,34 +22,41 @@ static struct sending *sending_new(struct mpi *w, size_t n_bytes)
     return s;
 }
 
-static void put_on_the_way(struct mpi *w, struct sending *s, const void *bytes, size_t n, size_t to, int tag)
+static void put_on_the_way(struct far *w, struct sending *s, size_t to)
 {
     s->to = to;
-    s->request = MPI_REQUEST_NULL;
-    MPI_Isend(bytes, (int)n, MPI_BYTE, (int)to, tag, w->comm, &s->request);
     s->next = w->sendings;
     w->sendings = s;
 }
 
-/* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by places. */
-static void send_head(struct mpi *w, size_t to, const struct head *h, const unsigned char *bytes)
+static void send_body(struct far *w, struct sending *s, const void *bytes, size_t n, size_t to)
+{
+    w->transport->ops->send_body(w->transport, to, bytes, n, &s->passage);
+    put_on_the_way(w, s, to);
+}
+
+/* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by its places. */
+static void send_letter(struct far *w, size_t to, const struct head *h, const unsigned char *bytes,
+                        const struct places *places)
 {
     if (w->peers[to].is_gone)
         return;
     bool fits = h->n_bytes <= INLINE_BYTES;
-    size_t n_beside = h->offer ? sizeof(struct places) : fits ? (size_t)h->n_bytes : 0;
-    struct sending *s = sending_new(w, sizeof *h + n_beside);
+    size_t n_beside = h->offer ? 8 * N_ROWS : fits ? (size_t)h->n_bytes : 0;
+    struct sending *s = sending_new(w, HEAD_BYTES + n_beside);
     if (!s) {
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    memcpy(s->copy, h, sizeof *h);
-    unsigned char *at = s->copy + sizeof *h;
-    struct span span = span_of(h);
-    if (bytes)
+    letter_write_head(s->copy, h);
+    unsigned char *at = s->copy + HEAD_BYTES;
+    struct span span = letter_span(h);
+    if (h->offer)
+        n_beside = letter_write_places(&w->bounds, h, places, at);
+    else if (bytes)
         memcpy(at, bytes, n_beside);
-    for (enum row row = 0; fits && !bytes && row < w->engine->setup.rows.n; row++) {
-        size_t some = message_floats_in_row(w, span, row) * sizeof(float);
+    for (enum row row = 0; fits && !bytes && !h->offer && row < w->engine->setup.rows.n; row++) {
+        size_t some = letter_floats_in_row(&w->bounds, span, row) * sizeof(float);
         if (some)
             memcpy(at, row_of(w, row) + span.first, some);
         at += some;
@@ -58,19 +65,19 @@ static void send_head(struct mpi *w, size_t to, const struct head *h, const unsi
         w->sent++;
         w->peers[to].sent++;
     }
-    w->told[to]++;
-    put_on_the_way(w, s, s->copy, sizeof *h + n_beside, to, TAG_HEAD);
+    w->transport->ops->send_letter(w->transport, to, s->copy, HEAD_BYTES + n_beside, &s->passage);
+    put_on_the_way(w, s, to);
     bell_ring(w->peers[to].bell);
 }
 
-void mpi_tell_with_head(struct mpi *w, size_t to, struct head h, const void *bytes)
+void far_tell_with_head(struct far *w, size_t to, struct head h, const void *bytes)
 {
     struct stretch stretches[MOST_BODIES];
     const unsigned char *at = bytes;
     if (w->is_leaving || w->peers[to].is_gone)
         return;
     int n_bodies = message_cut(w, &h, stretches);
-    send_head(w, to, &h, bytes ? bytes : (const void *)&h);
+    send_letter(w, to, &h, bytes ? bytes : (const void *)&h, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, stretches[i].n_bytes);
         if (!s) {
@@ -79,29 +86,35 @@ void mpi_tell_with_head(struct mpi *w, size_t to, struct head h, const void *byt
         }
         memcpy(s->copy, at, stretches[i].n_bytes);
         at += stretches[i].n_bytes;
-        put_on_the_way(w, s, s->copy, stretches[i].n_bytes, to, TAG_BODY);
+        send_body(w, s, s->copy, stretches[i].n_bytes, to);
     }
 }
 
-void mpi_tell(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
+void far_tell(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const void *bytes, size_t n)
 {
-    mpi_tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
+    far_tell_with_head(w, to, (struct head){.kind = kind, .tag = tag, .n_bytes = n}, bytes);
 }
 
-void mpi_tell_all(struct mpi *w, enum kind_of_message kind, uint64_t tag)
+void far_tell_text(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const char *text)
+{
+    unsigned char bytes[MOST_TEXT];
+    far_tell(w, to, kind, tag, bytes, letter_write_texts(bytes, sizeof bytes, &text, 1));
+}
+
+void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag)
 {
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self)
-            mpi_tell(w, i, kind, tag, NULL, 0);
+            far_tell(w, i, kind, tag, NULL, 0);
 }
 
-static void offer_rows(struct mpi *w, size_t to, struct head *h)
+static void offer_rows(struct far *w, size_t to, struct head *h)
 {
-    struct span span = span_of(h);
+    struct span span = letter_span(h);
     struct places places = {{0}};
     h->offer = ++w->offers;
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
-        size_t n = message_floats_in_row(w, span, row);
+        size_t n = letter_floats_in_row(&w->bounds, span, row);
         places.at[row] =
             (uint64_t)((unsigned char *)row_of(w, row) - (unsigned char *)w->engine->shared->bytes);
         struct sending *s = n ? sending_new(w, 0) : NULL;
@@ -113,12 +126,12 @@ static void offer_rows(struct mpi *w, size_t to, struct head *h)
             .next = w->sendings, .to = to, .floats = row_of(w, row) + span.first, .n = n, .offer = h->offer};
         w->sendings = s;
     }
-    send_head(w, to, h, (const unsigned char *)&places);
+    send_letter(w, to, h, NULL, &places);
 }
 
-void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
+void far_tell_rows(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
-    struct head h = {kind, span.rows, tag, span.first, span.end, message_span_bytes(w, span), 0};
+    struct head h = {kind, span.rows, tag, span.first, span.end, letter_span_bytes(&w->bounds, span), 0};
     struct stretch stretches[MOST_BODIES];
     if (w->is_leaving || w->peers[to].is_gone)
         return;
@@ -127,7 +140,7 @@ void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t
         return;
     }
     int n_bodies = message_cut(w, &h, stretches);
-    send_head(w, to, &h, NULL);
+    send_letter(w, to, &h, NULL, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, 0);
         if (!s) {
@@ -136,11 +149,11 @@ void mpi_tell_rows(struct mpi *w, size_t to, enum kind_of_message kind, uint64_t
         }
         s->floats = row_of(w, (enum row)stretches[i].row) + stretches[i].first;
         s->n = stretches[i].end - stretches[i].first;
-        put_on_the_way(w, s, s->floats, stretches[i].n_bytes, to, TAG_BODY);
+        send_body(w, s, s->floats, stretches[i].n_bytes, to);
     }
 }
 
-static void take_off(struct mpi *w, struct sending **at)
+static void take_off(struct far *w, struct sending **at)
 {
     struct sending *s = *at;
     *at = s->next;
@@ -149,27 +162,16 @@ static void take_off(struct mpi *w, struct sending **at)
     w->free_sendings = s;
 }
 
-/* Where a process is gone a request may fail, and is none any more; then it never comes through, until all
- * that has to do with that process is let go of. */
-bool mpi_is_through(MPI_Request *request, MPI_Status *status)
-{
-    int through = 0;
-    if (*request == MPI_REQUEST_NULL)
-        return false;
-    int error = MPI_Test(request, &through, status);
-    return through && (error == MPI_SUCCESS || gone_is_only_delayed(error));
-}
-
-void sendings_look_after(struct mpi *w)
+void sendings_look_after(struct far *w)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if (!(*at)->offer && mpi_is_through(&(*at)->request, MPI_STATUS_IGNORE))
+        if (!(*at)->offer && w->transport->ops->is_through(w->transport, &(*at)->passage))
             take_off(w, at);
         else
             at = &(*at)->next;
 }
 
-bool sendings_are_left(const struct mpi *w)
+bool sendings_are_left(const struct far *w)
 {
     for (const struct sending *s = w->sendings; s; s = s->next)
         if (!s->offer)
@@ -177,16 +179,16 @@ bool sendings_are_left(const struct mpi *w)
     return false;
 }
 
-void sendings_hear_of_fetching(struct mpi *w, uint64_t offer)
+void sendings_hear_of_fetching(struct far *w, size_t by, uint64_t offer)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if ((*at)->offer == offer)
+        if ((*at)->offer == offer && (*at)->to == by)
             take_off(w, at);
         else
             at = &(*at)->next;
 }
 
-static bool are_being_sent(const struct mpi *w, const float *floats, size_t n)
+static bool are_being_sent(const struct far *w, const float *floats, size_t n)
 {
     for (const struct sending *s = w->sendings; s; s = s->next)
         if (!s->copy && s->floats < floats + n && s->floats + s->n > floats)
@@ -194,9 +196,9 @@ static bool are_being_sent(const struct mpi *w, const float *floats, size_t n)
     return false;
 }
 
-bool sendings_hold(const struct mpi *w, enum row row, size_t first, size_t end)
+bool sendings_hold(const struct far *w, enum row row, size_t first, size_t end)
 {
-    size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
+    size_t n = letter_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
     return n && are_being_sent(w, row_of(w, row) + first, n);
 }
 
@@ -205,13 +207,13 @@ struct floats_on_the_way {
     size_t n;
 };
 
-static bool are_gone(const struct mpi *w, const void *ctx)
+static bool are_gone(const struct far *w, const void *ctx)
 {
     const struct floats_on_the_way *f = ctx;
     return !are_being_sent(w, f->floats, f->n);
 }
 
-fault sendings_await_floats(struct mpi *w, const float *floats, size_t n)
+fault sendings_await_floats(struct far *w, const float *floats, size_t n)
 {
     struct floats_on_the_way f = {floats, n};
     if (are_gone(w, &f))
@@ -224,13 +226,13 @@ fault sendings_await_floats(struct mpi *w, const float *floats, size_t n)
     return wrong;
 }
 
-fault sendings_await(struct mpi *w, enum row row, size_t first, size_t end)
+fault sendings_await(struct far *w, enum row row, size_t first, size_t end)
 {
-    size_t n = message_floats_in_row(w, (struct span){1u << row, first, end}, row);
+    size_t n = letter_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
     return n ? sendings_await_floats(w, row_of(w, row) + first, n) : OK;
 }
 
-void sendings_forget(struct mpi *w)
+void sendings_forget(struct far *w)
 {
     for (struct sending **at = &w->sendings; *at;)
         if ((*at)->offer) /* that nobody has taken */

@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
-void wait_break_off(struct mpi *w, fault f)
+void wait_break_off(struct far *w, fault f)
 {
     if (w->broken)
         fault_drop(f);
@@ -17,12 +17,12 @@ void wait_break_off(struct mpi *w, fault f)
         w->broken = f;
 }
 
-double mpi_now_s(const struct mpi *w)
+double far_now_s(const struct far *w)
 {
     return (w->is_still ? w->still_since_s : clock_now_s()) - w->began_s - w->stood_s;
 }
 
-void mpi_stand_still(struct mpi *w, bool still)
+void far_stand_still(struct far *w, bool still)
 {
     double now = clock_now_s();
     if (still && !w->is_still)
@@ -32,10 +32,10 @@ void mpi_stand_still(struct mpi *w, bool still)
     w->is_still = still;
 }
 
-const char *mpi_member_called(const struct mpi *w, size_t member, char name[128])
+const char *far_member_called(const struct far *w, size_t member, char name[128])
 {
-    snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member", member, member,
-             w->peers[member].host);
+    snprintf(name, 128, "%s %zu (rank %zu on %.60s)", member < w->stage->n_agents ? "agent" : "member",
+             member, member, w->peers[member].host);
     return name;
 }
 
@@ -44,18 +44,18 @@ enum { POLLS_BEFORE_FETCH = 64, POLLS_BEFORE_NAP = 2000, YIELDS_BEFORE_NAP = 64 
 #define MOST_NAP_S  2e-4
 
 /* Where a bell ends it: signs of life and deaths are looked after now and then. */
-static double long_nap_s(const struct mpi *w)
+static double long_nap_s(const struct far *w)
 {
     return fmin(0.02, patience_of(w) / 16);
 }
 
-/* The MPI has something to do that nobody will ring for. */
-static bool is_moving(const struct mpi *w)
+/* The transport has something to do that nobody will ring for. */
+static bool is_moving(const struct far *w)
 {
     for (size_t i = 0; i < w->n; i++)
         if (w->peers[i].arriving)
             return true;
-    return w->in_collective || sendings_are_left(w);
+    return w->transport->is_busy || sendings_are_left(w);
 }
 
 /* An eighth of the time napped so far, so that no wait becomes much longer by it. A server that woke up every 20 microseconds
@@ -74,13 +74,14 @@ struct pauses { /* of one wait */
 
 /* Polls for a while, if the core is its own to do so, then sleeps until the bell rings. Where something may come without a ring
  * it naps now and then; where ranks outnumber cores it gives the core away before. */
-static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
+static void rest(struct far *w, uint32_t heard, struct pauses *p)
 {
-    bool beside_job = w->lessons.is_running && lessons_are_computing(w), many = w->seat.oversubscribed;
+    bool beside_job = w->lessons.is_running && lessons_are_computing(w), many = w->ranks.outnumber_cores;
     bool rings = w->all_ring && !is_moving(w);
     unsigned polls = beside_job || (many && rings) ? 0 : many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP;
     bool sleeps = ++p->n_polls > polls;
-    bool first = p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
+    bool first =
+        p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
     if (w->lessons.is_running || p->n_polls > POLLS_BEFORE_FETCH || (sleeps && !first))
         fetch_everything(w);
     if (!sleeps) {
@@ -97,12 +98,12 @@ static void rest(struct mpi *w, uint32_t heard, struct pauses *p)
         bell_sleep(w, heard, fmin(nap_s, left_s));
 }
 
-static fault broken(const struct mpi *w)
+static fault broken(const struct far *w)
 {
     return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
 }
 
-fault wait_for_members(struct mpi *w, is_done *done, const void *ctx)
+fault wait_for_members(struct far *w, is_done *done, const void *ctx)
 {
     struct pauses pauses = {.nap_s = LEAST_NAP_S};
     for (;;) {
@@ -116,13 +117,13 @@ fault wait_for_members(struct mpi *w, is_done *done, const void *ctx)
     }
 }
 
-static bool is_past(const struct mpi *w, const void *ctx)
+static bool is_past(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return clock_now_s() >= w->alarm_s;
 }
 
-fault wait_to(struct mpi *w, double real_s)
+fault wait_to(struct far *w, double real_s)
 {
     w->alarm_s = real_s;
     fault f = wait_for_members(w, is_past, NULL);
@@ -130,9 +131,9 @@ fault wait_to(struct mpi *w, double real_s)
     return f;
 }
 
-fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
+fault wait_until(struct far *w, is_done *done, const void *ctx, size_t whom)
 {
-    double since = mpi_now_s(w);
+    double since = far_now_s(w);
     struct pauses pauses = {.nap_s = LEAST_NAP_S};
     for (;;) {
         uint32_t heard = bell_heard(w);
@@ -143,12 +144,12 @@ fault wait_until(struct mpi *w, is_done *done, const void *ctx, size_t whom)
             return broken(w);
         if (whom != ANYONE && w->peers[whom].is_gone) {
             char name[128];
-            return FAIL(FAULT_PEER, "%s is gone", mpi_member_called(w, whom, name));
+            return FAIL(FAULT_PEER, "%s is gone", far_member_called(w, whom, name));
         }
-        if (!w->is_still && mpi_now_s(w) - since > patience_of(w) && !silence_suspects_somebody(w)) {
+        if (!w->is_still && far_now_s(w) - since > patience_of(w) && !silence_suspects_somebody(w)) {
             char name[128] = "anyone";
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_of(w),
-                        whom == ANYONE ? name : mpi_member_called(w, whom, name));
+                        whom == ANYONE ? name : far_member_called(w, whom, name));
         }
         rest(w, heard, &pauses);
     }

@@ -15,37 +15,37 @@
 
 #include "base/page.h"
 #include "engine/host.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
-static struct mpi *mpi_world_of(struct world *w)
+static struct far *far_world_of(struct world *w)
 {
-    return (struct mpi *)w;
+    return (struct far *)w;
 }
 
-static const struct mpi *mpi_world_in(const struct world *w)
+static const struct far *far_world_in(const struct world *w)
 {
-    return (const struct mpi *)w;
+    return (const struct far *)w;
 }
 
-static bool is_model(const struct mpi *w, size_t at)
+static bool is_model(const struct far *w, size_t at)
 {
     return at == world_model_row(w->stage);
 }
 
-static float *own_row(struct mpi *w, enum row row, size_t at)
+static float *own_row(struct far *w, enum row row, size_t at)
 {
-    return w->engine->ops->floats(w->engine, row, is_model(w, at) ? mpi_model(w) : 0);
+    return w->engine->ops->floats(w->engine, row, is_model(w, at) ? far_model(w) : 0);
 }
 
 /* One that is gone is as the leader's own agent: so it would be when it came back. */
-static bool is_far(const struct mpi *w, size_t at)
+static bool is_far(const struct far *w, size_t at)
 {
     return at != w->link.self && !is_model(w, at) && !w->peers[at].is_gone;
 }
 
 /* ---- serving ---- */
 
-static void serve_write(struct mpi *w, const struct message *m)
+static void serve_write(struct far *w, const struct message *m)
 {
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
         size_t n = m->head.rows & 1u << row ? floats_of(w, row) : 0;
@@ -55,59 +55,73 @@ static void serve_write(struct mpi *w, const struct message *m)
     w->writes++;
 }
 
-static void close_down(struct mpi *w, bool well)
+/* Of samples that are there. */
+static void serve_exam(struct far *w, const struct message *m)
+{
+    struct exam exam;
+    bool is_exam = letter_read_exam(m->bytes, (size_t)m->head.n_bytes, &exam);
+    const struct samples *s = exam.on_train ? w->engine->setup.train : w->engine->setup.test;
+    if (!is_exam || exam.first > s->n || exam.n > s->n - exam.first) {
+        courier_refuse(w, m->from);
+        return;
+    }
+    w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
+    exam_begin(w, &exam, m->head.tag);
+}
+
+static void close_down(struct far *w, bool well)
 {
     w->is_closed = true;
     w->ended_well = well;
-    mpi_tell(w, 0, MSG_CLOSED, 0, NULL, 0);
+    far_tell(w, 0, MSG_CLOSED, 0, NULL, 0);
     wait_break_off(w, FAIL(FAULT_ELSEWHERE, "the run has ended"));
 }
 
-void look_serve(struct mpi *w, struct message *m)
+void look_serve(struct far *w, struct message *m)
 {
-    struct exam exam;
     struct account account;
     switch (m->head.kind) {
     case MSG_EXAMINE:
-        memcpy(&exam, m->bytes, sizeof exam);
-        exam.replica = 0;
-        w->agent->tally = (struct tally){0}; /* it counts from one evaluation to the next */
-        exam_begin(w, &exam, m->head.tag);
+        serve_exam(w, m);
         return;
     case MSG_READ:
-        mpi_tell_rows(w, 0, MSG_READ_BACK, m->head.tag, whole(m->head.rows));
+        far_tell_rows(w, 0, MSG_READ_BACK, m->head.tag, whole(m->head.rows));
         return;
     case MSG_WRITE:
         serve_write(w, m);
         return;
     case MSG_SET_ACCOUNT:
-        memcpy(&account, m->bytes, sizeof account);
-        mpi_set_own_account(w, &account);
+        if (letter_read_account(m->bytes, (size_t)m->head.n_bytes, &account))
+            far_set_own_account(w, &account);
+        else
+            courier_refuse(w, m->from);
         return;
     default:
         close_down(w, m->head.tag == 0);
     }
 }
 
-void look_serve_exam(struct mpi *w)
+void look_serve_exam(struct far *w)
 {
     fault f = w->lessons.verdict;
     w->lessons.verdict = OK;
     if (f) {
-        mpi_tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        far_tell_text(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f));
         fault_drop(f);
     }
-    mpi_tell(w, 0, MSG_EXAMINED, w->lessons.look, &w->lessons.exam, sizeof w->lessons.exam);
+    unsigned char bytes[EXAM_BYTES];
+    letter_write_exam(bytes, &w->lessons.exam);
+    far_tell(w, 0, MSG_EXAMINED, w->lessons.look, bytes, sizeof bytes);
 }
 
 /* ---- looking ---- */
 
-static bool has_seen(const struct mpi *w, size_t member)
+static bool has_seen(const struct far *w, size_t member)
 {
     return w->peers[member].seen && w->peers[member].seen->head.tag == w->look;
 }
 
-void look_hear(struct mpi *w, struct message *m)
+void look_hear(struct far *w, struct message *m)
 {
     struct message **seen = &w->peers[m->from].seen;
     bool in_vain = m->head.tag != w->look;
@@ -116,16 +130,16 @@ void look_hear(struct mpi *w, struct message *m)
         *seen = m;
 }
 
-static bool has_seen_or_is_gone(const struct mpi *w, const void *ctx)
+static bool has_seen_or_is_gone(const struct far *w, const void *ctx)
 {
     size_t member = *(const size_t *)ctx;
     return w->peers[member].is_gone || has_seen(w, member);
 }
 
-static fault examine_here(struct mpi *w, struct exam *exam)
+static fault examine_here(struct far *w, struct exam *exam)
 {
     struct exam here = *exam;
-    here.replica = is_model(w, here.replica) ? mpi_model(w) : 0;
+    here.replica = is_model(w, here.replica) ? far_model(w) : 0;
     exam_begin(w, &here, w->look);
     TRY(wait_for_members(w, lessons_are_over, NULL));
     fault f = w->lessons.verdict;
@@ -135,13 +149,21 @@ static fault examine_here(struct mpi *w, struct exam *exam)
     return f;
 }
 
-static fault hear_exam(struct mpi *w, struct exam *exam)
+static fault refuse(struct far *w, size_t member)
+{
+    courier_refuse(w, member);
+    return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
+}
+
+static fault hear_exam(struct far *w, struct exam *exam)
 {
     struct exam there;
     TRY(wait_for_members(w, has_seen_or_is_gone, &exam->replica));
     if (!has_seen(w, exam->replica))
         return OK;
-    memcpy(&there, w->peers[exam->replica].seen->bytes, sizeof there);
+    const struct message *m = w->peers[exam->replica].seen;
+    if (m->head.kind != MSG_EXAMINED || !letter_read_exam(m->bytes, (size_t)m->head.n_bytes, &there))
+        return refuse(w, exam->replica);
     exam->loss = there.loss;
     exam->hits = there.hits;
     return OK;
@@ -150,12 +172,14 @@ static fault hear_exam(struct mpi *w, struct exam *exam)
 /* The others examine themselves while the leader does. Of one that is lost meanwhile no loss is known. */
 static fault examine(struct world *world, struct exam *exams, size_t n)
 {
-    struct mpi *w = mpi_world_of(world);
+    struct far *w = far_world_of(world);
+    unsigned char bytes[EXAM_BYTES];
     w->look++;
     for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica)) {
             exams[i].loss = NAN;
-            mpi_tell(w, exams[i].replica, MSG_EXAMINE, w->look, &exams[i], sizeof exams[i]);
+            letter_write_exam(bytes, &exams[i]);
+            far_tell(w, exams[i].replica, MSG_EXAMINE, w->look, bytes, sizeof bytes);
         }
     for (size_t i = 0; i < n; i++)
         if (!is_far(w, exams[i].replica))
@@ -168,23 +192,27 @@ static fault examine(struct world *world, struct exam *exams, size_t n)
 
 static fault read_row(struct world *world, enum row row, size_t at, float *floats)
 {
-    struct mpi *w = mpi_world_of(world);
+    struct far *w = far_world_of(world);
     if (is_far(w, at)) {
         w->look++;
-        mpi_tell_with_head(w, at, (struct head){.kind = MSG_READ, .rows = 1u << row, .tag = w->look}, NULL);
+        far_tell_with_head(w, at, (struct head){.kind = MSG_READ, .rows = 1u << row, .tag = w->look}, NULL);
         TRY(wait_for_members(w, has_seen_or_is_gone, &at));
     }
-    const void *from = is_far(w, at) ? (const void *)w->peers[at].seen->bytes : own_row(w, row, at);
-    memcpy(floats, from, floats_of(w, row) * sizeof(float));
+    size_t n = floats_of(w, row);
+    const float *from = is_far(w, at) ? message_floats(w, w->peers[at].seen, row, 0, n) : own_row(w, row, at);
+    if (n && !from)
+        return refuse(w, at);
+    if (n)
+        memcpy(floats, from, n * sizeof(float));
     return OK;
 }
 
 static fault write_row(struct world *world, enum row row, size_t at, const float *floats)
 {
-    struct mpi *w = mpi_world_of(world);
+    struct far *w = far_world_of(world);
     size_t n_bytes = floats_of(w, row) * sizeof(float);
     if (is_far(w, at)) {
-        mpi_tell_with_head(
+        far_tell_with_head(
             w, at, (struct head){.kind = MSG_WRITE, .rows = 1u << row, .end = TO_END, .n_bytes = n_bytes},
             floats);
         courier_progress(w);
@@ -197,7 +225,7 @@ static fault write_row(struct world *world, enum row row, size_t at, const float
 /* One row after the other, so that there is room for one: the sum is the same, since it goes in the same order. */
 static fault blend(struct world *world, enum row row, const struct addend *addends, size_t n)
 {
-    struct mpi *w = mpi_world_of(world);
+    struct far *w = far_world_of(world);
     size_t n_floats = floats_of(w, row);
     float *sum = own_row(w, row, world_model_row(w->stage));
     struct message *room = message_new(w, n_floats * sizeof(float));
@@ -216,13 +244,13 @@ static fault blend(struct world *world, enum row row, const struct addend *adden
 
 static size_t n_rows(const struct world *world)
 {
-    return mpi_world_in(world)->n + 1;
+    return far_world_in(world)->n + 1;
 }
 
 /* At the end of a round nobody needs a gradient any more. */
 static void rows_needed(const struct world *world, enum row row, bool *needed)
 {
-    const struct mpi *w = mpi_world_in(world);
+    const struct far *w = far_world_in(world);
     for (size_t i = 0; i < w->n; i++)
         needed[i] = row != ROW_GRADS;
     needed[world_model_row(w->stage)] = false;
@@ -230,44 +258,46 @@ static void rows_needed(const struct world *world, enum row row, bool *needed)
 
 static struct account account(const struct world *world, size_t member)
 {
-    const struct mpi *w = mpi_world_in(world);
-    return is_far(w, member) ? w->states[member].account : mpi_account_of(w);
+    const struct far *w = far_world_in(world);
+    return is_far(w, member) ? w->states[member].account : far_account_of(w);
 }
 
 static void set_account(struct world *world, size_t member, const struct account *a)
 {
-    struct mpi *w = mpi_world_of(world);
+    struct far *w = far_world_of(world);
     w->states[member].account = *a;
     w->agents[member].k = a->k;
     w->agents[member].lessons = a->lessons;
+    unsigned char bytes[ACCOUNT_BYTES];
+    letter_write_account(bytes, a);
     if (is_far(w, member))
-        mpi_tell(w, member, MSG_SET_ACCOUNT, 0, a, sizeof *a);
+        far_tell(w, member, MSG_SET_ACCOUNT, 0, bytes, sizeof bytes);
     else
-        mpi_set_own_account(w, a);
+        far_set_own_account(w, a);
 }
 
 /* ---- questions ---- */
 
 static fault settle(struct world *world)
 {
-    struct mpi *w = mpi_world_of(world);
+    struct far *w = far_world_of(world);
     return pause_ask_all(w);
 }
 
 static fault aside(struct world *world, fault (*task)(void *ctx), void *ctx)
 {
-    return lessons_do_aside(mpi_world_of(world), task, ctx);
+    return lessons_do_aside(far_world_of(world), task, ctx);
 }
 
 static fault restore(struct world *world, uint64_t steps)
 {
-    mpi_world_of(world)->restored = steps;
+    far_world_of(world)->restored = steps;
     return OK;
 }
 
 static bool leads(const struct world *world)
 {
-    return is_leader(mpi_world_in(world));
+    return is_leader(far_world_in(world));
 }
 
 static bool is_gone(const struct peer *p)
@@ -278,7 +308,7 @@ static bool is_gone(const struct peer *p)
 /* What was learnt of the others at the start does not change, so any thread may read it. */
 static int lost(const struct world *world, char *who, size_t n)
 {
-    const struct mpi *w = mpi_world_in(world);
+    const struct far *w = far_world_in(world);
     const char *here = w->peers[w->link.self].host;
     bool first = true, found = false;
     for (size_t i = 0; i < w->n; i++) {
@@ -296,7 +326,7 @@ static int lost(const struct world *world, char *who, size_t n)
     return found ? (first ? 1 : 2) : 0;
 }
 
-static bool is_first_of_host(const struct mpi *w, size_t i)
+static bool is_first_of_host(const struct far *w, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (strcmp(w->peers[j].host, w->peers[i].host) == 0)
@@ -304,7 +334,7 @@ static bool is_first_of_host(const struct mpi *w, size_t i)
     return true;
 }
 
-static bool is_first_of_processor(const struct mpi *w, size_t i)
+static bool is_first_of_processor(const struct far *w, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (strcmp(w->peers[j].processor, w->peers[i].processor) == 0)
@@ -313,7 +343,7 @@ static bool is_first_of_processor(const struct mpi *w, size_t i)
 }
 
 /* Where ranks have different processors: which have what, and what comes of it. Our own loops and sums have the same bits on all. */
-static void print_processors(const struct mpi *w, FILE *out)
+static void print_processors(const struct far *w, FILE *out)
 {
     size_t n_kinds = 0;
     for (size_t i = 0; i < w->n; i++)
@@ -329,13 +359,14 @@ static void print_processors(const struct mpi *w, FILE *out)
             if (strcmp(w->peers[j].processor, w->peers[i].processor) == 0)
                 fprintf(out, "%s %zu", j == i ? "" : ",", j);
     }
-    fprintf(out, "; libraries compute in another order on another processor, so this run comes to the same bits only where every rank has "
+    fprintf(out, "; libraries compute in another order on another processor, so this run comes to the same "
+                 "bits only where every rank has "
                  "the same processor again\n");
 }
 
 static fault places(const struct world *world, char **text)
 {
-    const struct mpi *w = mpi_world_in(world);
+    const struct far *w = far_world_in(world);
     struct page page;
     TRY(page_open(&page));
     FILE *out = page.out;
@@ -354,19 +385,19 @@ static fault places(const struct world *world, char **text)
 
 static double now_s(const struct world *world)
 {
-    const struct mpi *w = mpi_world_in(world);
-    return w->has_begun ? mpi_now_s(w) : 0;
+    const struct far *w = far_world_in(world);
+    return w->has_begun ? far_now_s(w) : 0;
 }
 
 static uint64_t steps(const struct world *world)
 {
-    const struct mpi *w = mpi_world_in(world);
-    return w->has_begun ? mpi_rounds_of_all(w) + w->is_over : w->restored;
+    const struct far *w = far_world_in(world);
+    return w->has_begun ? far_rounds_of_all(w) + w->is_over : w->restored;
 }
 
 static struct totals totals(const struct world *world)
 {
-    return mpi_world_in(world)->totals;
+    return far_world_in(world)->totals;
 }
 
 static bool is_replaying(const struct world *world)
@@ -377,36 +408,36 @@ static bool is_replaying(const struct world *world)
 
 static bool is_alive(const struct world *world, size_t member)
 {
-    return !mpi_world_in(world)->peers[member].is_gone;
+    return !far_world_in(world)->peers[member].is_gone;
 }
 
 static struct link_counts counts(const struct world *world, size_t member)
 {
-    const struct mpi *w = mpi_world_in(world);
+    const struct far *w = far_world_in(world);
     return member == w->link.self ? w->link.counts : w->counts[member];
 }
 
 static const struct waits *waits(const struct world *world)
 {
-    return &mpi_world_in(world)->known;
+    return &far_world_in(world)->known;
 }
 
 static fault play(struct world *world)
 {
-    return mpi_play(mpi_world_of(world));
+    return far_play(far_world_of(world));
 }
 
 static void end_well(struct world *world)
 {
-    mpi_world_of(world)->ended_well = true;
+    far_world_of(world)->ended_well = true;
 }
 
 static void close_world(struct world *world)
 {
-    mpi_close(mpi_world_of(world));
+    far_close(far_world_of(world));
 }
 
-const struct world_ops mpi_world = {
+const struct world_ops far_world = {
     .close = close_world,
     .play = play,
     .end_well = end_well,

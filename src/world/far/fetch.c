@@ -6,7 +6,7 @@
  *
  * An engine's rows are in memory that has a file, though no name: whoever may look at a process's open files can map it.
  * At the start every rank tries to map the rows of all others on its machine, and offers go only to those who could. A
- * message then costs no copy at all, where MPI needs one or two.
+ * message then costs no copy at all, where a transport needs one or two.
  *
  * Nobody may wait for long beside an offer, or two who each wait to write what the other has not yet read would wait
  * for ever: whoever has waited for a moment fetches into memory of its own all that was offered to it.
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 /* ---- maps ---- */
 
@@ -68,14 +68,14 @@ void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int pro
     return are_near && mine->n_bytes == theirs->n_bytes ? map(theirs, protection) : NULL;
 }
 
-void fetch_forget_rows(struct mpi *w)
+void fetch_forget_rows(struct far *w)
 {
     for (size_t i = 0; w->peers && i < w->n; i++)
         if (w->peers[i].rows)
             munmap((void *)w->peers[i].rows, w->engine->shared->n_bytes);
 }
 
-const float *offer_row(const struct mpi *w, const struct message *m, enum row row)
+const float *offer_row(const struct far *w, const struct message *m, enum row row)
 {
     const struct places *places = (const struct places *)(const void *)m->bytes;
     return (const float *)(const void *)(w->peers[m->from].rows + places->at[row]);
@@ -84,13 +84,14 @@ const float *offer_row(const struct mpi *w, const struct message *m, enum row ro
 /* ---- offers ---- */
 
 /* What fits into a head goes with it. A network that is slower than the real one is made of messages that are late. */
-bool offer_is_possible(const struct mpi *w, size_t to, size_t n_bytes)
+bool offer_is_possible(const struct far *w, size_t to, size_t n_bytes)
 {
     struct wire wire = network_wire(&w->stage->experiment->network, w->link.self, to);
-    return w->peers[to].sees_my_rows && n_bytes > INLINE_BYTES && wire.bytes_per_s <= 0 && wire.latency_s <= 0;
+    return w->peers[to].sees_my_rows && n_bytes > INLINE_BYTES && wire.bytes_per_s <= 0 &&
+           wire.latency_s <= 0;
 }
 
-static void take_from_hand(struct mpi *w, const struct message *m)
+static void take_from_hand(struct far *w, const struct message *m)
 {
     struct message **at = &w->in_hand;
     while (*at && *at != m)
@@ -99,14 +100,14 @@ static void take_from_hand(struct mpi *w, const struct message *m)
         *at = m->next_in_hand;
 }
 
-void offer_is_over(struct mpi *w, struct message *m)
+void offer_is_over(struct far *w, struct message *m)
 {
     take_from_hand(w, m);
-    mpi_tell(w, m->from, MSG_FETCHED, m->head.offer, NULL, 0);
+    far_tell(w, m->from, MSG_FETCHED, m->head.offer, NULL, 0);
     m->head.offer = 0;
 }
 
-static void fetch(struct mpi *w, struct message *m)
+static void fetch(struct far *w, struct message *m)
 {
     size_t room;
     unsigned char *bytes = m->head.offer ? message_take_bytes(w, (size_t)m->head.n_bytes, &room) : NULL,
@@ -118,7 +119,7 @@ static void fetch(struct mpi *w, struct message *m)
         return;
     }
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
-        size_t n = message_floats_in_row(w, span_of(&m->head), row) * sizeof(float);
+        size_t n = letter_floats_in_row(&w->bounds, letter_span(&m->head), row) * sizeof(float);
         if (n)
             memcpy(at, offer_row(w, m, row) + m->head.first, n);
         at += n;
@@ -129,7 +130,7 @@ static void fetch(struct mpi *w, struct message *m)
     offer_is_over(w, m);
 }
 
-void fetch_everything(struct mpi *w)
+void fetch_everything(struct far *w)
 {
     while (w->in_hand && !w->broken)
         fetch(w, w->in_hand);

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 /* ---- accounts ---- */
 
-struct account mpi_account_of(const struct mpi *w)
+struct account far_account_of(const struct far *w)
 {
     const struct agent *a = w->agent;
     return (struct account){a->k,    a->lessons,   a->steps, a->dropped,    a->lr,
@@ -36,127 +36,134 @@ static void put_account(struct agent *agent, const struct account *a)
     agent->tally = a->tally;
 }
 
-void mpi_set_own_account(struct mpi *w, const struct account *a)
+void far_set_own_account(struct far *w, const struct account *a)
 {
     put_account(w->agent, a);
     w->link.counts = a->counts;
 }
 
-static struct state own_state(struct mpi *w, uint64_t probe)
+static struct state own_state(struct far *w)
 {
-    return (struct state){.probe = probe,
-                          .is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
+    return (struct state){.is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
-                          .account = mpi_account_of(w)};
+                          .account = far_account_of(w)};
 }
 
 /* What I have waited for whom. */
-static const double *own_waits(const struct mpi *w)
+static const double *own_waits(const struct far *w)
 {
     return w->link.self < w->stage->n_agents ? w->waits.for_agents : w->waits.for_helpers;
 }
 
-static void tell_state(struct mpi *w, uint64_t probe)
+/* Of more members than a table has room for nobody tells. */
+static size_t n_told_waits(const struct far *w)
 {
-    struct state s = own_state(w, probe);
-    size_t n_waits = w->n <= MOST_IN_TABLE ? w->n * sizeof(double) : 0;
-    unsigned char *both = malloc(sizeof s + n_waits);
+    return w->n <= MOST_IN_TABLE ? w->n : 0;
+}
+
+static void tell_state(struct far *w, uint64_t probe)
+{
+    struct state s = own_state(w);
+    size_t n_waits = n_told_waits(w), n_bytes = STATE_BYTES + 8 * n_waits;
+    unsigned char *both = malloc(n_bytes);
     if (!both) {
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    memcpy(both, &s, sizeof s);
-    memcpy(both + sizeof s, own_waits(w), n_waits);
-    mpi_tell(w, 0, MSG_STATE, probe, both, sizeof s + n_waits);
+    letter_write_state(both, &s, own_waits(w), n_waits);
+    far_tell(w, 0, MSG_STATE, probe, both, n_bytes);
     free(both);
 }
 
 /* The leader's table: totals move by what is new. */
-static void learn_waits(struct mpi *w, size_t member, const unsigned char *row)
+static void learn_waits(struct far *w, size_t member, const double *now)
 {
     bool learns = member < w->stage->n_agents;
-    double *total = learns ? w->known.for_agents : w->known.for_helpers, *old = w->rows_of_waits + member * w->n;
+    double *total = learns ? w->known.for_agents : w->known.for_helpers,
+           *old = w->rows_of_waits + member * w->n;
     for (size_t j = 0; j < w->n; j++) {
-        double now;
-        memcpy(&now, row + j * sizeof now, sizeof now);
-        total[j] += now - old[j];
-        old[j] = now;
+        total[j] += now[j] - old[j];
+        old[j] = now[j];
     }
     if (learns)
         memcpy(w->known.pairs + member * w->n, old, w->n * sizeof(double));
 }
 
-static void learn_state(struct mpi *w, size_t member, const struct state *s)
+static void learn_state(struct far *w, size_t member, const struct state *s, uint64_t probe)
 {
     w->states[member] = *s;
     w->counts[member] = s->account.counts;
-    w->peers[member].probe = s->probe;
+    w->peers[member].probe = probe;
     if (member)
         put_account(&w->agents[member], &s->account);
 }
 
-static void hear_state(struct mpi *w, const struct message *m)
+static void hear_state(struct far *w, const struct message *m)
 {
     struct state s;
-    memcpy(&s, m->bytes, sizeof s);
-    learn_state(w, m->from, &s);
+    double waits[MOST_IN_TABLE];
+    if (!letter_read_state(m->bytes, (size_t)m->head.n_bytes, &s, waits, n_told_waits(w))) {
+        courier_refuse(w, m->from);
+        return;
+    }
+    learn_state(w, m->from, &s, m->head.tag);
     if (w->rows_of_waits)
-        learn_waits(w, m->from, m->bytes + sizeof s);
+        learn_waits(w, m->from, waits);
 }
 
 /* ---- everyone ---- */
 
 /* All agents go through all rounds, so a round that is due stops everyone at its end. Once somebody is gone the
  * others may have to find each other again, and rounds are skipped. */
-static bool are_in_step(const struct mpi *w)
+static bool are_in_step(const struct far *w)
 {
     const struct experiment *e = w->stage->experiment;
     const struct strategy_row *row = strategy_row(e);
     return !w->stage->asynchronous && !w->n_gone && !(row->skips_rounds && row->skips_rounds(e));
 }
 
-static bool is_let_go(const struct mpi *w, const void *ctx)
+static bool is_let_go(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return !w->is_paused;
 }
 
-static fault wait_to_be_let_go(struct mpi *w)
+static fault wait_to_be_let_go(struct far *w)
 {
     w->is_paused = true;
-    mpi_stand_still(w, true);
-    mpi_tell(w, 0, MSG_PAUSED, w->agent->k, NULL, 0);
+    far_stand_still(w, true);
+    far_tell(w, 0, MSG_PAUSED, w->agent->k, NULL, 0);
     return wait_for_members(w, is_let_go, NULL);
 }
 
-static void run_to(struct mpi *w, uint64_t k)
+static void run_to(struct far *w, uint64_t k)
 {
     w->pause_at = k;
     if (w->is_paused && w->agent->k < k) {
         w->is_paused = false;
-        mpi_stand_still(w, false);
+        far_stand_still(w, false);
     }
 }
 
-static void go(struct mpi *w)
+static void go(struct far *w)
 {
     w->has_begun = true;
     w->is_held = w->is_paused = false;
     w->pause_at = NEVER;
-    mpi_stand_still(w, false);
+    far_stand_still(w, false);
 }
 
-void pause_somebody_is_gone(struct mpi *w)
+void pause_somebody_is_gone(struct far *w)
 {
     if (w->is_paused && !w->is_held && !is_leader(w)) {
         w->is_paused = false; /* others may need me; whoever leads will hold me where it wants to look */
-        mpi_stand_still(w, false);
+        far_stand_still(w, false);
     }
 }
 
-void pause_hear(struct mpi *w, struct message *m)
+void pause_hear(struct far *w, struct message *m)
 {
     switch (m->head.kind) {
     case MSG_STOP:
@@ -165,7 +172,7 @@ void pause_hear(struct mpi *w, struct message *m)
         return;
     case MSG_HOLD:
         w->is_held = true;
-        mpi_tell(w, 0, MSG_AT, w->agent->k + !(w->is_paused || w->peers[w->link.self].has_ended), NULL, 0);
+        far_tell(w, 0, MSG_AT, w->agent->k + !(w->is_paused || w->peers[w->link.self].has_ended), NULL, 0);
         return;
     case MSG_AT:
         w->peers[m->from].is_held = true;
@@ -188,7 +195,7 @@ void pause_hear(struct mpi *w, struct message *m)
         w->may_warm_up = true;
         return;
     case MSG_STILL:
-        mpi_stand_still(w, true);
+        far_stand_still(w, true);
         return;
     default:
         go(w);
@@ -197,12 +204,12 @@ void pause_hear(struct mpi *w, struct message *m)
 
 /* ---- the leader ---- */
 
-uint64_t mpi_rounds_of_all(const struct mpi *w)
+uint64_t far_rounds_of_all(const struct far *w)
 {
     return w->totals.ended / w->stage->n_agents;
 }
 
-static bool all_have_answered(const struct mpi *w, const void *ctx)
+static bool all_have_answered(const struct far *w, const void *ctx)
 {
     (void)ctx;
     for (size_t i = 1; i < w->n; i++)
@@ -212,7 +219,7 @@ static bool all_have_answered(const struct mpi *w, const void *ctx)
 }
 
 /* What all have done together, from their accounts. */
-static void add_up(struct mpi *w)
+static void add_up(struct far *w)
 {
     uint64_t ended = 0, lessons = 0;
     for (size_t i = 0; i < w->stage->n_agents; i++) {
@@ -223,20 +230,20 @@ static void add_up(struct mpi *w)
     w->totals.samples = lessons * w->agents[0].feed.batch;
 }
 
-fault pause_ask_all(struct mpi *w)
+fault pause_ask_all(struct far *w)
 {
     w->probe++;
-    mpi_tell_all(w, MSG_PROBE, w->probe);
+    far_tell_all(w, MSG_PROBE, w->probe);
     TRY(wait_for_members(w, all_have_answered, NULL));
-    struct state mine = own_state(w, w->probe);
-    learn_state(w, 0, &mine);
+    struct state mine = own_state(w);
+    learn_state(w, 0, &mine, w->probe);
     if (w->rows_of_waits)
-        learn_waits(w, 0, (const unsigned char *)own_waits(w));
+        learn_waits(w, 0, own_waits(w));
     add_up(w);
     return OK;
 }
 
-fault pause_make_quiet(struct mpi *w)
+fault pause_make_quiet(struct far *w)
 {
     uint64_t before = NEVER;
     for (;;) {
@@ -257,7 +264,7 @@ fault pause_make_quiet(struct mpi *w)
     }
 }
 
-static bool all_are_held(const struct mpi *w, const void *ctx)
+static bool all_are_held(const struct far *w, const void *ctx)
 {
     (void)ctx;
     for (size_t i = 1; !w->n_gone && i < w->stage->n_agents; i++)
@@ -266,7 +273,7 @@ static bool all_are_held(const struct mpi *w, const void *ctx)
     return true;
 }
 
-static bool all_have_stopped(const struct mpi *w, const void *ctx)
+static bool all_have_stopped(const struct far *w, const void *ctx)
 {
     uint64_t k = *(const uint64_t *)ctx;
     for (size_t i = 1; !w->n_gone && i < w->stage->n_agents; i++) {
@@ -278,7 +285,7 @@ static bool all_have_stopped(const struct mpi *w, const void *ctx)
 }
 
 /* In step: all at the end of one round. *here: it is the leader's, and they are. */
-static fault gather_in_step(struct mpi *w, bool *here)
+static fault gather_in_step(struct far *w, bool *here)
 {
     uint64_t furthest = w->agent->k;
     if (w->is_held)
@@ -288,19 +295,19 @@ static fault gather_in_step(struct mpi *w, bool *here)
             furthest = w->peers[i].held_k;
     *here = w->agent->k == furthest;
     for (size_t i = 1; w->is_held && w->pause_at != furthest && i < w->stage->n_agents; i++)
-        mpi_tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
+        far_tell(w, i, MSG_RUN_TO, furthest, NULL, 0);
     w->pause_at = furthest;
     return *here ? wait_for_members(w, all_have_stopped, &furthest) : OK;
 }
 
-static void hold_all(struct mpi *w)
+static void hold_all(struct far *w)
 {
     if (!w->is_held)
-        mpi_tell_all(w, MSG_HOLD, 0);
+        far_tell_all(w, MSG_HOLD, 0);
     w->is_held = true;
 }
 
-static fault lead_pause(struct mpi *w)
+static fault lead_pause(struct far *w)
 {
     bool here = true;
     if (are_in_step(w))
@@ -310,33 +317,33 @@ static fault lead_pause(struct mpi *w)
     if (!are_in_step(w)) /* from the start, or since somebody went while all were gathering */
         hold_all(w);
     TRY(pause_make_quiet(w));
-    mpi_tell_all(w, MSG_STILL, 0);
-    mpi_stand_still(w, true);
+    far_tell_all(w, MSG_STILL, 0);
+    far_stand_still(w, true);
     TRY(w->watcher.moment(w->watcher.ctx));
-    w->seen = mpi_rounds_of_all(w);
+    w->seen = far_rounds_of_all(w);
     for (size_t i = 0; i < w->n; i++)
         w->peers[i].is_paused = w->peers[i].is_held = false;
     go(w);
-    mpi_tell_all(w, MSG_GO, 0);
+    far_tell_all(w, MSG_GO, 0);
     return OK;
 }
 
-static bool has_to_stop(const struct mpi *w)
+static bool has_to_stop(const struct far *w)
 {
     return w->watcher.has_to_stop && w->watcher.has_to_stop(w->watcher.ctx);
 }
 
 /* What is due after the last round is looked at when all have come to their end, since some still exchange their last
  * words. */
-static bool is_last(const struct mpi *w, uint64_t round)
+static bool is_last(const struct far *w, uint64_t round)
 {
     return round >= w->stage->rounds;
 }
 
 /* Something is due at the end of a round since the last look. */
-static bool look_is_due(const struct mpi *w)
+static bool look_is_due(const struct far *w)
 {
-    uint64_t now = mpi_rounds_of_all(w);
+    uint64_t now = far_rounds_of_all(w);
     for (uint64_t k = w->seen + 1; w->watcher.is_due && k <= now && !is_last(w, k); k++)
         if (w->watcher.is_due(w->watcher.ctx, k))
             return true;
@@ -344,19 +351,19 @@ static bool look_is_due(const struct mpi *w)
 }
 
 /* The leader stops here. Others in step know of what is due by themselves. */
-static bool leader_stops(struct mpi *w)
+static bool leader_stops(struct far *w)
 {
     bool stop = has_to_stop(w), due = look_is_due(w);
     if (stop)
         hold_all(w);
     bool stops = stop || due || w->agent->k == w->pause_at;
     if (!stops)
-        w->seen = mpi_rounds_of_all(w);
+        w->seen = far_rounds_of_all(w);
     return stops;
 }
 
 /* A round at which nobody looks. Whoever is asked to stop in this very moment stops as everyone does, together. */
-static fault pass_by(struct mpi *w)
+static fault pass_by(struct far *w)
 {
     fault f = w->watcher.moment(w->watcher.ctx);
     if (!f || fault_kind_of(f) != FAULT_STOPPED)
@@ -366,9 +373,9 @@ static fault pass_by(struct mpi *w)
     return lead_pause(w);
 }
 
-fault mpi_end_round(struct link *l)
+fault far_end_round(struct link *l)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     uint64_t k = w->agent->k;
     w->gradient_is_new = false;
     if (is_leader(w)) /* the others of a group in step are taken to be as far until they are asked */
@@ -379,14 +386,14 @@ fault mpi_end_round(struct link *l)
     if (is_leader(w) && leader_stops(w))
         return lead_pause(w);
     if (is_leader(w))
-        return is_last(w, mpi_rounds_of_all(w)) ? OK : pass_by(w);
+        return is_last(w, far_rounds_of_all(w)) ? OK : pass_by(w);
     if (w->is_held && w->pause_at != NEVER) /* nobody stops before, whatever is due */
         return k >= w->pause_at ? wait_to_be_let_go(w) : OK;
     bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);
     return due || w->is_held ? wait_to_be_let_go(w) : OK;
 }
 
-static bool all_have_ended(const struct mpi *w)
+static bool all_have_ended(const struct far *w)
 {
     for (size_t i = 1; i < w->n; i++)
         if (!w->peers[i].has_ended && !w->peers[i].is_gone)
@@ -394,13 +401,13 @@ static bool all_have_ended(const struct mpi *w)
     return true;
 }
 
-static bool end_or_look(const struct mpi *w, const void *ctx)
+static bool end_or_look(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return all_have_ended(w) || (!are_in_step(w) && (has_to_stop(w) || look_is_due(w)));
 }
 
-fault pause_lead_to_the_end(struct mpi *w)
+fault pause_lead_to_the_end(struct far *w)
 {
     for (;;) {
         TRY(wait_for_members(w, end_or_look, NULL));

@@ -4,7 +4,7 @@
  *   ringer:   has sent something, or computed it;  rings + 1;  who sleeps is woken
  *
  * Its own engine rings, and so do the ranks of the same machine, which map the bell as they map rows (fetch.c). Ranks of other
- * machines cannot, nor does MPI ring when it has moved a part of something long: where any of that is under way naps stay short.
+ * machines cannot, nor does a transport ring when it has moved a part of something long: where any of that is under way naps stay short.
  */
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 struct bell { /* in memory that all ranks of a machine see */
     _Atomic uint32_t rings;
@@ -21,14 +21,14 @@ struct bell { /* in memory that all ranks of a machine see */
 
 _Static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "the kernel looks at a plain number");
 
-fault bell_open(struct mpi *w)
+fault bell_open(struct far *w)
 {
     TRY(block_open_shared(sizeof(struct bell), &w->bell_memory));
     w->bell = w->bell_memory.bytes;
     return OK;
 }
 
-void bell_close(struct mpi *w)
+void bell_close(struct far *w)
 {
     for (size_t i = 0; w->peers && i < w->n; i++)
         if (w->peers[i].bell) {
@@ -38,7 +38,7 @@ void bell_close(struct mpi *w)
     block_close(&w->bell_memory);
 }
 
-uint32_t bell_heard(const struct mpi *w)
+uint32_t bell_heard(const struct far *w)
 {
     return atomic_load(&w->bell->rings);
 }
@@ -52,7 +52,7 @@ void bell_ring(struct bell *b)
         syscall(SYS_futex, &b->rings, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void bell_sleep(struct mpi *w, uint32_t heard, double most_s)
+void bell_sleep(struct far *w, uint32_t heard, double most_s)
 {
     struct bell *b = w->bell;
     struct timespec nap = {(time_t)most_s, (long)((most_s - (double)(time_t)most_s) * 1e9)};

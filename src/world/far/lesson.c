@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/plain.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 static bool is_wanted(struct lessons *l)
 {
@@ -34,7 +34,7 @@ static fault do_task(struct lessons *l)
     return l->task(l->task_ctx);
 }
 
-static fault do_job(struct mpi *w)
+static fault do_job(struct far *w)
 {
     struct lessons *l = &w->lessons;
     switch (l->job) {
@@ -49,7 +49,7 @@ static fault do_job(struct mpi *w)
 
 static void *compute(void *arg)
 {
-    struct mpi *w = arg;
+    struct far *w = arg;
     struct lessons *l = &w->lessons;
     pthread_mutex_lock(&l->lock);
     for (;;) {
@@ -79,21 +79,19 @@ static void give(struct lessons *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-void lesson_begin(struct mpi *w, uint64_t number)
+void lesson_begin(struct far *w, uint64_t number)
 {
     struct lessons *l = &w->lessons;
     l->job = JOB_LEARN;
     l->number = number;
-    l->lesson = (struct lesson){.replica = w->keeps_copy,
-                                .picks = l->picks,
-                                .ready = gradient_is_ready,
-                                .ready_ctx = l};
+    l->lesson = (struct lesson){
+        .replica = w->keeps_copy, .picks = l->picks, .ready = gradient_is_ready, .ready_ctx = l};
     agent_prepare(w->agent, number, l->picks, &l->lesson.seed);
     atomic_store(&l->ready, TO_END);
     give(l);
 }
 
-void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look)
+void exam_begin(struct far *w, const struct exam *exam, uint64_t look)
 {
     w->lessons.job = JOB_EXAM;
     w->lessons.exam = *exam;
@@ -101,14 +99,14 @@ void exam_begin(struct mpi *w, const struct exam *exam, uint64_t look)
     give(&w->lessons);
 }
 
-bool lessons_are_over(const struct mpi *w, const void *ctx)
+bool lessons_are_over(const struct far *w, const void *ctx)
 {
     (void)ctx;
-    return lessons_job_is_over((struct mpi *)w);
+    return lessons_job_is_over((struct far *)w);
 }
 
 /* Even where the run is broken off meanwhile the task is waited for: what it writes is the caller's. */
-fault lessons_do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx)
+fault lessons_do_aside(struct far *w, fault (*task)(void *ctx), void *ctx)
 {
     struct lessons *l = &w->lessons;
     l->job = JOB_TASK;
@@ -123,7 +121,7 @@ fault lessons_do_aside(struct mpi *w, fault (*task)(void *ctx), void *ctx)
     return f;
 }
 
-bool lessons_are_computing(struct mpi *w)
+bool lessons_are_computing(struct far *w)
 {
     struct lessons *l = &w->lessons;
     pthread_mutex_lock(&l->lock);
@@ -132,7 +130,7 @@ bool lessons_are_computing(struct mpi *w)
     return l->is_running && !answered;
 }
 
-bool lessons_job_is_over(struct mpi *w)
+bool lessons_job_is_over(struct far *w)
 {
     struct lessons *l = &w->lessons;
     if (!l->is_running)
@@ -143,7 +141,7 @@ bool lessons_job_is_over(struct mpi *w)
     if (!over)
         return false;
     l->is_running = false;
-    l->ended_s = mpi_now_s(w);
+    l->ended_s = far_now_s(w);
     return true;
 }
 
@@ -152,12 +150,12 @@ bool lessons_job_is_over(struct mpi *w)
 #define LEAST_NAP_S 2e-4
 #define MOST_NAP_S  1e-3
 
-void lessons_expect_traffic(struct mpi *w)
+void lessons_expect_traffic(struct far *w)
 {
     w->lessons.nap_s = LEAST_NAP_S;
 }
 
-double lessons_nap_s(struct mpi *w)
+double lessons_nap_s(struct far *w)
 {
     struct lessons *l = &w->lessons;
     double nap_s = l->nap_s;
@@ -172,7 +170,7 @@ static void copy_floats(float *to, const float *from, size_t n)
 }
 
 /* A lesson whose outcome is thrown away, on rows that are afterwards what they were. */
-static fault learn_for_nothing(struct mpi *w, float *stats, float *grads)
+static fault learn_for_nothing(struct far *w, float *stats, float *grads)
 {
     struct lessons *l = &w->lessons;
     size_t replica = w->keeps_copy, n_stats = floats_of(w, ROW_STATS), n_grads = floats_of(w, ROW_GRADS);
@@ -189,7 +187,7 @@ static fault learn_for_nothing(struct mpi *w, float *stats, float *grads)
     return f;
 }
 
-fault lessons_warm_up(struct mpi *w)
+fault lessons_warm_up(struct far *w)
 {
     if (agent_helps(w->agent))
         return OK;
@@ -201,7 +199,7 @@ fault lessons_warm_up(struct mpi *w)
     return f;
 }
 
-fault lessons_open(struct mpi *w)
+fault lessons_open(struct far *w)
 {
     struct lessons *l = &w->lessons;
     l->picks = calloc(w->engine->setup.batch, sizeof *l->picks);
@@ -213,11 +211,12 @@ fault lessons_open(struct mpi *w)
     l->bell = w->bell;
     int wrong = pthread_create(&l->thread, NULL, compute, w);
     l->is_open = wrong == 0;
-    return wrong ? FAIL(FAULT_MEMORY, "a thread for lessons cannot be made (%s)", wrong == EAGAIN ? "too many" : "refused")
+    return wrong ? FAIL(FAULT_MEMORY, "a thread for lessons cannot be made (%s)",
+                        wrong == EAGAIN ? "too many" : "refused")
                  : OK;
 }
 
-void lessons_close(struct mpi *w)
+void lessons_close(struct far *w)
 {
     struct lessons *l = &w->lessons;
     if (l->is_open) {

@@ -14,11 +14,11 @@
 
 #include "base/clock.h"
 #include "engine/host.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 static const uint64_t low_24 = (1u << 24) - 1;
 
-static bool any_is_being_sent(const struct mpi *w, row_set rows)
+static bool any_is_being_sent(const struct far *w, row_set rows)
 {
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
         if (rows & 1u << row && sendings_hold(w, row, 0, TO_END))
@@ -26,7 +26,7 @@ static bool any_is_being_sent(const struct mpi *w, row_set rows)
     return false;
 }
 
-static bool is_answered(const struct mpi *w, const void *ctx)
+static bool is_answered(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return w->answer && (w->answer->head.tag & low_24) == w->question;
@@ -34,27 +34,27 @@ static bool is_answered(const struct mpi *w, const void *ctx)
 
 /* ---- answering ---- */
 
-static bool have_crossed(const struct mpi *w, const struct message *m)
+static bool have_crossed(const struct far *w, const struct message *m)
 {
     return w->has_asked && !is_answered(w, NULL) && m->from == w->asked_whom && m->head.rows == w->asked_for;
 }
 
-static void take_for_answer(struct mpi *w, struct message *m)
+static void take_for_answer(struct far *w, struct message *m)
 {
     m->head.tag = w->question;
     ask_hear_answer(w, m);
 }
 
 /* An answer without rows. */
-static void send_away(struct mpi *w, const struct message *m)
+static void send_away(struct far *w, const struct message *m)
 {
     w->link.counts.unread++;
     w->link.counts.messages++;
-    mpi_tell(w, m->from, MSG_AVERAGE, m->head.tag, NULL, 0);
+    far_tell(w, m->from, MSG_AVERAGE, m->head.tag, NULL, 0);
 }
 
 /* One that comes too late answers nothing. */
-void ask_hear_answer(struct mpi *w, struct message *m)
+void ask_hear_answer(struct far *w, struct message *m)
 {
     bool in_vain = (m->head.tag & low_24) != w->question;
     message_drop(w, in_vain ? m : w->answer);
@@ -74,12 +74,12 @@ static void average_and_swap(float *x, float *y, size_t n, bool x_first)
 
 /* A lesson that is over counts as none, though I have not looked yet: I may be waiting, with the first part of its gradient,
  * for the very peer that asks. */
-static bool rows_are_learnt_from(struct mpi *w)
+static bool rows_are_learnt_from(struct far *w)
 {
     return w->lessons.job == JOB_LEARN && !w->keeps_copy && lessons_are_computing(w);
 }
 
-static bool try_to_average(struct mpi *w, struct message *m)
+static bool try_to_average(struct far *w, struct message *m)
 {
     if (w->has_asked && m->from < w->link.self && !is_answered(w, NULL)) {
         send_away(w, m);
@@ -97,27 +97,23 @@ static bool try_to_average(struct mpi *w, struct message *m)
     w->link.counts.bytes += m->head.n_bytes;
     struct head h = m->head;
     h.kind = MSG_AVERAGE;
-    mpi_tell_with_head(w, m->from, h, m->bytes);
+    far_tell_with_head(w, m->from, h, m->bytes);
     return true;
 }
 
-static bool try_to_give_rows(struct mpi *w, const struct message *m)
+static bool try_to_give_rows(struct far *w, const struct message *m)
 {
     if (rows_are_learnt_from(w))
         return false; /* the statistics are being written */
     struct span span = whole(ROWS_LASTING);
     w->link.counts.messages++;
-    w->link.counts.bytes += message_span_bytes(w, span);
-    mpi_tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
+    w->link.counts.bytes += letter_span_bytes(&w->bounds, span);
+    far_tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
     return true;
 }
 
-struct turn { /* the answer to one that wants the next round */
-    uint64_t goes_on, ended;
-};
-
 /* The leader's count, after it heard that a member has so many rounds behind it. */
-static struct turn count_rounds(struct mpi *w, size_t who, uint64_t k)
+static struct turn count_rounds(struct far *w, size_t who, uint64_t k)
 {
     const struct stage *s = w->stage;
     struct totals *t = &w->totals;
@@ -130,7 +126,20 @@ static struct turn count_rounds(struct mpi *w, size_t who, uint64_t k)
     return (struct turn){goes_on, t->ended};
 }
 
-bool ask_try_to_answer(struct mpi *w, struct message *m)
+static void give_turn(struct far *w, const struct message *m)
+{
+    unsigned char bytes[TURN_BYTES];
+    uint64_t k;
+    if (!letter_read_number(m->bytes, (size_t)m->head.n_bytes, &k)) {
+        courier_refuse(w, m->from);
+        return;
+    }
+    struct turn t = count_rounds(w, m->from, k);
+    letter_write_turn(bytes, &t);
+    far_tell(w, m->from, MSG_ROUND, m->head.tag, bytes, sizeof bytes);
+}
+
+bool ask_try_to_answer(struct far *w, struct message *m)
 {
     bool done = true;
     if (m->head.kind == MSG_ASK_AVERAGE && have_crossed(w, m)) {
@@ -142,10 +151,7 @@ bool ask_try_to_answer(struct mpi *w, struct message *m)
     else if (m->head.kind == MSG_ASK_ADOPT)
         done = try_to_give_rows(w, m);
     else {
-        uint64_t k;
-        memcpy(&k, m->bytes, sizeof k);
-        struct turn t = count_rounds(w, m->from, k);
-        mpi_tell(w, m->from, MSG_ROUND, m->head.tag, &t, sizeof t);
+        give_turn(w, m);
     }
     if (done)
         message_drop(w, m);
@@ -154,27 +160,34 @@ bool ask_try_to_answer(struct mpi *w, struct message *m)
 
 /* ---- asking ---- */
 
-static fault wait_for_answer(struct mpi *w, size_t peer)
+static fault wait_for_answer(struct far *w, size_t peer)
 {
-    double since = mpi_now_s(w);
+    double since = far_now_s(w);
     fault f = wait_until(w, is_answered, NULL, peer);
     mail_count_own_wait(w, peer, since);
     return f;
 }
 
-static void drop_answer(struct mpi *w)
+static void drop_answer(struct far *w)
 {
     message_drop(w, w->answer);
     w->answer = NULL;
 }
 
-static void next_question(struct mpi *w)
+/* It answers something else. */
+static fault refuse_answer(struct far *w, size_t from)
+{
+    courier_refuse(w, from);
+    return FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
+}
+
+static void next_question(struct far *w)
 {
     w->question = (w->question + 1) & low_24;
 }
 
 /* My rows, packed as they are sent. */
-static void pack(const struct mpi *w, row_set rows, float *into)
+static void pack(const struct far *w, row_set rows, float *into)
 {
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
         if (rows & 1u << row && floats_of(w, row)) {
@@ -183,7 +196,7 @@ static void pack(const struct mpi *w, row_set rows, float *into)
         }
 }
 
-static void meet_halfway(struct mpi *w, const struct message *theirs)
+static void meet_halfway(struct far *w, const struct message *theirs)
 {
     const float halves[2] = {0.5f, 0.5f};
     bool first = w->link.self < theirs->from;
@@ -200,11 +213,17 @@ static void meet_halfway(struct mpi *w, const struct message *theirs)
 }
 
 /* *met: the peer was not waiting itself. */
-static fault wait_and_meet(struct mpi *w, size_t peer, row_set rows, bool *met)
+static fault wait_and_meet(struct far *w, size_t peer, row_set rows, bool *met)
 {
     TRY(wait_for_answer(w, peer));
     w->link.counts.received++;
-    *met = w->answer->head.rows != 0;
+    const struct head *h = &w->answer->head;
+    bool is_average = (h->kind == MSG_AVERAGE && (!h->rows || h->rows == rows)) || h->kind == MSG_ASK_AVERAGE;
+    if (!is_average) {
+        drop_answer(w);
+        return refuse_answer(w, peer);
+    }
+    *met = h->rows != 0;
     for (enum row row = 0; *met && row < w->engine->setup.rows.n; row++)
         if (rows & 1u << row)
             TRY(sendings_await(w, row, 0, TO_END));
@@ -214,16 +233,16 @@ static fault wait_and_meet(struct mpi *w, size_t peer, row_set rows, bool *met)
     return OK;
 }
 
-static fault ask_to_average(struct mpi *w, size_t peer, row_set rows, struct message *mine, bool *met)
+static fault ask_to_average(struct far *w, size_t peer, row_set rows, struct message *mine, bool *met)
 {
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
-    mine->head.n_bytes = message_span_bytes(w, whole(rows));
+    mine->head.n_bytes = letter_span_bytes(&w->bounds, whole(rows));
     next_question(w);
     mine->head.tag = w->question;
     w->link.counts.messages++;
     w->link.counts.bytes += mine->head.n_bytes;
-    mpi_tell_with_head(w, peer, mine->head, mine->bytes);
+    far_tell_with_head(w, peer, mine->head, mine->bytes);
     w->has_asked = true;
     w->asked_whom = peer;
     w->asked_for = rows;
@@ -233,18 +252,18 @@ static fault ask_to_average(struct mpi *w, size_t peer, row_set rows, struct mes
 }
 
 /* One that was sent away gives those that wait for it a moment. */
-static fault average_with(struct mpi *w, size_t peer, row_set rows, struct message *mine)
+static fault average_with(struct far *w, size_t peer, row_set rows, struct message *mine)
 {
-    double since = mpi_now_s(w), patience_s = patience_of(w);
+    double since = far_now_s(w), patience_s = patience_of(w);
     char name[128];
     for (;;) {
         bool met = false;
         fault f = ask_to_average(w, peer, rows, mine, &met);
         if (f || met)
             return f;
-        if (mpi_now_s(w) - since > patience_s && !silence_suspects_somebody(w))
+        if (far_now_s(w) - since > patience_s && !silence_suspects_somebody(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
-                        mpi_member_called(w, peer, name));
+                        far_member_called(w, peer, name));
         w->goes_on = true;
         f = wait_to(w, clock_now_s() + 5e-5);
         w->goes_on = false;
@@ -252,10 +271,10 @@ static fault average_with(struct mpi *w, size_t peer, row_set rows, struct messa
     }
 }
 
-fault mpi_average(struct link *l, size_t peer, row_set rows)
+fault far_average(struct link *l, size_t peer, row_set rows)
 {
-    struct mpi *w = mpi_of(l);
-    struct message *mine = message_new(w, message_span_bytes(w, whole(rows)));
+    struct far *w = far_of(l);
+    struct message *mine = message_new(w, letter_span_bytes(&w->bounds, whole(rows)));
     if (!mine)
         return OUT_OF_MEMORY;
     fault f = average_with(w, peer, rows, mine);
@@ -263,15 +282,15 @@ fault mpi_average(struct link *l, size_t peer, row_set rows)
     return f;
 }
 
-fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
+fault far_adopt(struct link *l, size_t peer, uint64_t *round)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     next_question(w);
-    mpi_tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
+    far_tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
     TRY(wait_for_answer(w, peer));
     const struct message *m = w->answer;
     l->counts.received++;
-    fault f = OK;
+    fault f = m->head.kind == MSG_ADOPT ? OK : refuse_answer(w, peer);
     for (enum row row = 0; !f && row < w->engine->setup.rows.n; row++) {
         size_t n = ROWS_LASTING & 1u << row ? floats_of(w, row) : 0;
         if (n)
@@ -286,20 +305,22 @@ fault mpi_adopt(struct link *l, size_t peer, uint64_t *round)
     return f;
 }
 
-static fault ask_for_round(struct mpi *w, struct turn *out)
+static fault ask_for_round(struct far *w, struct turn *out)
 {
-    uint64_t k = w->agent->k;
+    unsigned char k[8];
+    letter_write_number(k, w->agent->k);
     next_question(w);
-    mpi_tell(w, 0, MSG_ASK_ROUND, w->question, &k, sizeof k);
+    far_tell(w, 0, MSG_ASK_ROUND, w->question, k, sizeof k);
     TRY(wait_for_answer(w, 0));
-    memcpy(out, w->answer->bytes, sizeof *out);
+    bool is_turn = w->answer->head.kind == MSG_ROUND &&
+                   letter_read_turn(w->answer->bytes, (size_t)w->answer->head.n_bytes, out);
     drop_answer(w);
-    return OK;
+    return is_turn ? OK : refuse_answer(w, 0);
 }
 
-bool mpi_take_round(struct link *l, uint64_t *ended)
+bool far_take_round(struct link *l, uint64_t *ended)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     struct turn t = {0};
     fault f = OK;
     if (is_leader(w))

@@ -1,7 +1,7 @@
 /* courier.c - what travels between the ranks.
  *
- *   head ---------------------------> into one of a ring of slots, received from anyone in turn
- *   bodies, if it says so ----------> into memory of the message, in the order of the heads of their sender
+ *   letter: a head, and what fits --> copied, and given back to the transport
+ *   bodies, if it says so ----------> into memory of the message, in the order of the letters of their sender
  *                                     |
  *                                     +-> arriving (a queue for each sender) -> delivered, in the order of sending
  *
@@ -14,18 +14,12 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 /* ---- receiving ---- */
 
-static void listen(struct mpi *w, struct slot *s)
-{
-    s->request = MPI_REQUEST_NULL;
-    MPI_Irecv(s->bytes, SLOT_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_HEAD, w->comm, &s->request);
-}
-
 /* On a network that is slower than the real one: a receiver's card serves one message at a time. */
-static double due_s(struct mpi *w, const struct message *m, double now)
+static double due_s(struct far *w, const struct message *m, double now)
 {
     const struct network_settings *net = &w->stage->experiment->network;
     if (!net->written || m->head.kind > LAST_OF_AGENTS)
@@ -37,32 +31,57 @@ static double due_s(struct mpi *w, const struct message *m, double now)
     return (wire.bytes_per_s > 0 ? start : now) + wire.latency_s;
 }
 
-static void take_head(struct mpi *w, struct slot *slot, size_t from)
+void courier_refuse(struct far *w, size_t from)
 {
+    char name[128];
+    wait_break_off(
+        w, FAIL(FAULT_DATA,
+                "%s sent what cannot be read: the network between damages it, or another program is there",
+                far_member_called(w, from, name)));
+}
+
+/* An offer is of rows that can be seen from here. */
+static bool read_letter(struct far *w, size_t from, const unsigned char *letter, size_t n, struct head *h,
+                        struct places *places)
+{
+    if (!letter_read_head(&w->bounds, from, letter, n, h))
+        return false;
+    return !h->offer ||
+           (w->peers[from].rows && letter_read_places(&w->bounds, h, letter + HEAD_BYTES, places));
+}
+
+static void take_letter(struct far *w, size_t from, const unsigned char *letter, size_t n)
+{
+    struct peer *p = &w->peers[from];
     struct head h;
-    memcpy(&h, slot->bytes, sizeof h);
-    if (w->peers[from].is_gone)
+    struct places places;
+    if (p->is_gone)
         return; /* it was given up: nobody wants to know any more */
-    size_t n_bytes = h.offer ? sizeof(struct places) : (size_t)h.n_bytes;
+    if (!read_letter(w, from, letter, n, &h, &places)) {
+        courier_refuse(w, from);
+        return;
+    }
+    size_t n_bytes = h.offer ? sizeof places : (size_t)h.n_bytes;
     struct message *m = message_new(w, n_bytes);
     if (!m) {
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    w->n_heads++;
     m->from = from;
     m->head = h;
     struct stretch stretches[MOST_BODIES];
     unsigned char *at = m->bytes;
     m->n_bodies = message_cut(w, &h, stretches);
-    if (n_bytes <= INLINE_BYTES)
-        memcpy(at, slot->bytes + sizeof h, n_bytes);
+    if (h.offer)
+        memcpy(at, &places, sizeof places);
+    else if (n_bytes <= INLINE_BYTES)
+        memcpy(at, letter + HEAD_BYTES, n_bytes);
     for (int i = 0; i < m->n_bodies; i++) {
-        MPI_Irecv(at, (int)stretches[i].n_bytes, MPI_BYTE, (int)from, TAG_BODY, w->comm, &m->bodies[i]);
+        w->transport->ops->recv_body(w->transport, from, at, stretches[i].n_bytes, &m->bodies[i]);
         at += stretches[i].n_bytes;
     }
-    struct peer *p = &w->peers[from];
     p->heard_s = clock_now_s();
+    p->has_left = h.kind == MSG_FAREWELL;
     if (h.kind <= LAST_OF_AGENTS)
         lessons_expect_traffic(w);
     m->due_s = due_s(w, m, p->heard_s);
@@ -70,19 +89,15 @@ static void take_head(struct mpi *w, struct slot *slot, size_t from)
     p->arriving_end = &m->next;
 }
 
-/* A slot whose request has failed was about to be filled by somebody who is gone. */
-static void take_heads(struct mpi *w)
+enum { MOST_LETTERS = 16 }; /* at one time */
+
+static void take_letters(struct far *w)
 {
-    for (size_t n = 0; n < N_SLOTS; n++) {
-        struct slot *s = &w->slots[w->oldest_slot];
-        MPI_Status status;
-        if (mpi_is_through(&s->request, &status))
-            take_head(w, s, (size_t)status.MPI_SOURCE);
-        else if (s->request != MPI_REQUEST_NULL)
-            return;
-        listen(w, s);
-        w->oldest_slot = (w->oldest_slot + 1) % N_SLOTS;
-    }
+    const unsigned char *letter;
+    size_t from, n;
+    for (int i = 0; i < MOST_LETTERS && (letter = w->transport->ops->next_letter(w->transport, &from, &n));
+         i++)
+        take_letter(w, from, letter, n);
 }
 
 static void add_last(struct message ***end, struct message *m)
@@ -92,28 +107,50 @@ static void add_last(struct message ***end, struct message *m)
     *end = &m->next;
 }
 
-static void hear_of_failure(struct mpi *w, const struct message *m)
+/* False: it is none. */
+static bool read_text(const struct message *m, char text[MOST_TEXT])
 {
-    char name[128];
-    if (is_leader(w))
-        wait_break_off(w, FAIL((enum fault_kind)m->head.tag, "%s: %s", mpi_member_called(w, m->from, name),
-                               (const char *)m->bytes));
+    return letter_read_texts(m->bytes, (size_t)m->head.n_bytes, &text, 1, MOST_TEXT);
 }
 
-static void hear_note(struct mpi *w, const struct message *m)
+static void hear_of_failure(struct far *w, const struct message *m, const char *text)
 {
-    const char *kind = (const char *)m->bytes;
-    w->watcher.note(w->watcher.ctx, mpi_now_s(w), m->from, kind, kind + strlen(kind) + 1);
+    char name[128];
+    wait_break_off(w,
+                   FAIL((enum fault_kind)m->head.tag, "%s: %s", far_member_called(w, m->from, name), text));
+}
+
+static void hear_note(struct far *w, const struct message *m)
+{
+    char kind[MOST_TEXT], text[MOST_TEXT];
+    if (letter_read_texts(m->bytes, (size_t)m->head.n_bytes, (char *const[]){kind, text}, 2, MOST_TEXT))
+        w->watcher.note(w->watcher.ctx, far_now_s(w), m->from, kind, text);
+    else
+        courier_refuse(w, m->from);
+}
+
+/* Those that carry a text. */
+static void hear_text(struct far *w, const struct message *m)
+{
+    char text[MOST_TEXT];
+    if (!read_text(m, text))
+        courier_refuse(w, m->from);
+    else if (m->head.kind == MSG_DISSOLVE)
+        mail_hear_of_dissolution(w, m->head.tag, text);
+    else if (m->head.kind == MSG_GONE)
+        gone_hear(w, (size_t)m->head.tag, text);
+    else
+        hear_of_failure(w, m, text);
 }
 
 /* A question is heard when it is answered. */
-static void count_heard(struct mpi *w, size_t from)
+static void count_heard(struct far *w, size_t from)
 {
     w->heard++;
     w->peers[from].heard++;
 }
 
-static void deliver(struct mpi *w, struct message *m)
+static void deliver(struct far *w, struct message *m)
 {
     if (m->head.kind <= LAST_OF_AGENTS && m->head.kind != MSG_ASK_AVERAGE && m->head.kind != MSG_ASK_ADOPT)
         count_heard(w, m->from);
@@ -137,16 +174,14 @@ static void deliver(struct mpi *w, struct message *m)
         return;
     case MSG_DISSOLVE:
         w->link.counts.received++;
-        mail_hear_of_dissolution(w, m->head.tag, (const char *)m->bytes);
+        hear_text(w, m);
         break;
     case MSG_ENDED:
         w->peers[m->from].has_ended = true;
         break;
     case MSG_GONE:
-        gone_hear(w, m);
-        break;
     case MSG_FAILED:
-        hear_of_failure(w, m);
+        hear_text(w, m);
         break;
     case MSG_NOTE:
         hear_note(w, m);
@@ -174,7 +209,9 @@ static void deliver(struct mpi *w, struct message *m)
         w->peers[m->from].has_closed = true;
         break;
     case MSG_FETCHED:
-        sendings_hear_of_fetching(w, m->head.tag);
+        sendings_hear_of_fetching(w, m->from, m->head.tag);
+        break;
+    case MSG_FAREWELL:
         break;
     default:
         look_serve(w, m);
@@ -182,23 +219,26 @@ static void deliver(struct mpi *w, struct message *m)
     message_drop(w, m);
 }
 
-static bool is_whole(struct message *m)
+static bool is_whole(struct far *w, struct message *m)
 {
-    while (m->n_bodies && mpi_is_through(&m->bodies[m->n_bodies - 1], MPI_STATUS_IGNORE))
+    while (m->n_bodies && w->transport->ops->is_through(w->transport, &m->bodies[m->n_bodies - 1]))
         m->n_bodies--;
     return !m->n_bodies;
 }
 
-bool courier_all_is_here(struct mpi *w, uint64_t n_heads)
+bool courier_all_is_here(struct far *w)
 {
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
         for (struct message *m = w->peers[i].arriving; m; m = m->next)
-            if (!is_whole(m))
+            if (!is_whole(w, m))
                 return false;
-    return w->n_heads == n_heads;
+        if (i != w->link.self && !w->peers[i].has_left)
+            return false;
+    }
+    return true;
 }
 
-static void deliver_what_is_here(struct mpi *w)
+static void deliver_what_is_here(struct far *w)
 {
     double now = 0;
     for (size_t i = 0; i < w->n; i++)
@@ -206,7 +246,7 @@ static void deliver_what_is_here(struct mpi *w)
             struct message *m = p->arriving;
             if (m->due_s > now)
                 now = clock_now_s();
-            if (!is_whole(m) || m->due_s > now)
+            if (!is_whole(w, m) || m->due_s > now)
                 break;
             p->arriving = m->next;
             if (!p->arriving)
@@ -215,7 +255,7 @@ static void deliver_what_is_here(struct mpi *w)
         }
 }
 
-static void answer_questions(struct mpi *w)
+static void answer_questions(struct far *w)
 {
     for (struct message **at = &w->asked; *at;) {
         struct message *m = *at, *next = m->next;
@@ -232,9 +272,9 @@ static void answer_questions(struct mpi *w)
         w->asked_end = &(*w->asked_end)->next;
 }
 
-void courier_progress(struct mpi *w)
+void courier_progress(struct far *w)
 {
-    take_heads(w);
+    take_letters(w);
     deliver_what_is_here(w);
     sendings_look_after(w);
     if (w->asked)
@@ -248,30 +288,32 @@ void courier_progress(struct mpi *w)
 
 /* ---- opening and closing ---- */
 
-fault courier_open(struct mpi *w)
+fault courier_open(struct far *w)
 {
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* so that a nap is as short as it is meant to be */
-    w->piece_bytes = (size_t)1 << 30;
-    w->slots = calloc(N_SLOTS, sizeof *w->slots);
+    w->piece_bytes = w->transport->most_bytes;
+    w->bounds = (struct letter_bounds){.n_members = w->n,
+                                       .self = w->link.self,
+                                       .most_bytes = MOST_BODIES * w->piece_bytes,
+                                       .memory_bytes = w->engine->shared ? w->engine->shared->n_bytes : 0};
+    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
+        w->bounds.floats[row] = floats_of(w, row);
     w->peers = calloc(w->n, sizeof *w->peers);
-    w->told = calloc(w->n + 1, sizeof *w->told);
-    if (!w->slots || !w->peers || !w->told)
+    if (!w->peers)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < w->n; i++) {
         w->peers[i].arriving_end = &w->peers[i].arriving;
         w->peers[i].heard_s = clock_now_s();
     }
-    for (size_t i = 0; i < N_SLOTS; i++)
-        listen(w, &w->slots[i]);
     return OK;
 }
 
-/* One that has not come whole is left to the library, which may still write it. */
-static void free_messages(struct message *m)
+/* One that has not come whole is left to the transport, which may still write it. */
+static void free_messages(struct far *w, struct message *m)
 {
     while (m) {
         struct message *next = m->next;
-        if (is_whole(m)) {
+        if (is_whole(w, m)) {
             free(m->bytes);
             free(m);
         }
@@ -280,20 +322,14 @@ static void free_messages(struct message *m)
 }
 
 /* What is still on its way is let go: where all went well nothing is. */
-void courier_close(struct mpi *w)
+void courier_close(struct far *w)
 {
-    bool nobody_writes = true; /* into the slots, whose memory is else left to the library */
-    for (size_t i = 0; w->slots && i < N_SLOTS; i++) {
-        if (w->slots[i].request != MPI_REQUEST_NULL)
-            MPI_Cancel(&w->slots[i].request);
-        nobody_writes &= MPI_Wait(&w->slots[i].request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
-    }
     for (size_t i = 0; w->peers && i < w->n; i++) {
-        free_messages(w->peers[i].arriving);
+        free_messages(w, w->peers[i].arriving);
         message_drop(w, w->peers[i].seen);
     }
-    free_messages(w->mail);
-    free_messages(w->asked);
+    free_messages(w, w->mail);
+    free_messages(w, w->asked);
     if (w->answer)
         message_drop(w, w->answer);
     while (w->free_messages) {
@@ -304,9 +340,5 @@ void courier_close(struct mpi *w)
     sendings_forget(w);
     message_free_blanks(w);
     fetch_forget_rows(w);
-    if (nobody_writes)
-        free(w->slots);
     free(w->peers);
-    if (w->counting == MPI_REQUEST_NULL) /* else the library still counts there */
-        free(w->told);
 }

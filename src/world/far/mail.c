@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
-static bool is_dissolved(const struct mpi *w, uint64_t tag)
+static bool is_dissolved(const struct far *w, uint64_t tag)
 {
     return tag >= TAG_GROUP && tag < w->dissolved;
 }
 
-void mail_arrives(struct mpi *w, struct message *m)
+void mail_arrives(struct far *w, struct message *m)
 {
     if (is_dissolved(w, m->head.tag)) {
         w->link.counts.unread++;
@@ -22,7 +22,7 @@ void mail_arrives(struct mpi *w, struct message *m)
 }
 
 /* Takes the message out of the mail that `at` points to. */
-static struct message *take_out(struct mpi *w, struct message **at)
+static struct message *take_out(struct far *w, struct message **at)
 {
     struct message *m = *at;
     *at = m->next;
@@ -32,7 +32,7 @@ static struct message *take_out(struct mpi *w, struct message **at)
     return m;
 }
 
-static void forget_between(struct mpi *w, uint64_t first, uint64_t end)
+static void forget_between(struct far *w, uint64_t first, uint64_t end)
 {
     for (struct message **at = &w->mail; *at;)
         if ((*at)->head.tag < first || (*at)->head.tag >= end) {
@@ -43,10 +43,10 @@ static void forget_between(struct mpi *w, uint64_t first, uint64_t end)
         }
 }
 
-void mail_hear_of_dissolution(struct mpi *w, uint64_t below, const char *why)
+void mail_hear_of_dissolution(struct far *w, uint64_t below, const char *why)
 {
     if (below == 0)
-        mpi_dissolve(&w->link, (w->dissolved | TAG_GROUP) + (1ull << TAG_GENERATION), why);
+        far_dissolve(&w->link, (w->dissolved | TAG_GROUP) + (1ull << TAG_GENERATION), why);
     if (below <= w->dissolved)
         return;
     w->dissolved = below;
@@ -54,9 +54,9 @@ void mail_hear_of_dissolution(struct mpi *w, uint64_t below, const char *why)
     snprintf(w->why_dissolved, sizeof w->why_dissolved, "%s", why);
 }
 
-void mpi_dissolve(struct link *l, uint64_t below, const char *why)
+void far_dissolve(struct link *l, uint64_t below, const char *why)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     char text[sizeof w->why_dissolved];
     if (below && below <= w->dissolved)
         return;
@@ -67,39 +67,39 @@ void mpi_dissolve(struct link *l, uint64_t below, const char *why)
         if (to != l->self && !w->peers[to].is_gone) {
             l->counts.messages++;
             l->counts.bytes += strlen(text) + 1;
-            mpi_tell(w, to, MSG_DISSOLVE, below, text, strlen(text) + 1);
+            far_tell_text(w, to, MSG_DISSOLVE, below, text);
         }
 }
 
-uint64_t mpi_dissolved(const struct link *l)
+uint64_t far_dissolved(const struct link *l)
 {
-    return mpi_in(l)->dissolved;
+    return far_in(l)->dissolved;
 }
 
-static fault must_be_there(const struct mpi *w, size_t peer)
+static fault must_be_there(const struct far *w, size_t peer)
 {
     char name[128];
-    return w->peers[peer].is_gone ? FAIL(FAULT_PEER, "%s is gone", mpi_member_called(w, peer, name)) : OK;
+    return w->peers[peer].is_gone ? FAIL(FAULT_PEER, "%s is gone", far_member_called(w, peer, name)) : OK;
 }
 
-fault mpi_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
+fault far_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     TRY(must_be_there(w, to));
     l->counts.messages++;
-    l->counts.bytes += message_span_bytes(w, span);
-    mpi_tell_rows(w, to, MSG_ROWS, tag, span);
+    l->counts.bytes += letter_span_bytes(&w->bounds, span);
+    far_tell_rows(w, to, MSG_ROWS, tag, span);
     courier_progress(w);
     return OK;
 }
 
-fault mpi_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
+fault far_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     TRY(must_be_there(w, to));
     l->counts.messages++;
     l->counts.bytes += n;
-    mpi_tell(w, to, MSG_BYTES, tag, bytes, n);
+    far_tell(w, to, MSG_BYTES, tag, bytes, n);
     courier_progress(w);
     return OK;
 }
@@ -117,7 +117,7 @@ static bool fits(const struct message *m, const struct wanted *x)
 }
 
 /* Nothing more will come: what its program had sent was delivered before the word that it has ended. */
-static bool has_said_all(const struct mpi *w, size_t whom)
+static bool has_said_all(const struct far *w, size_t whom)
 {
     if (whom != ANYONE)
         return w->peers[whom].has_ended;
@@ -127,7 +127,7 @@ static bool has_said_all(const struct mpi *w, size_t whom)
     return true;
 }
 
-static bool has_come(const struct mpi *w, const void *ctx)
+static bool has_come(const struct far *w, const void *ctx)
 {
     const struct wanted *x = ctx;
     for (const struct message *m = w->mail; m; m = m->next)
@@ -136,7 +136,7 @@ static bool has_come(const struct mpi *w, const void *ctx)
     return is_dissolved(w, x->tag) || has_said_all(w, x->from);
 }
 
-static struct message *take_mail(struct mpi *w, const struct wanted *x)
+static struct message *take_mail(struct far *w, const struct wanted *x)
 {
     for (struct message **at = &w->mail; *at; at = &(*at)->next)
         if (fits(*at, x)) {
@@ -147,18 +147,18 @@ static struct message *take_mail(struct mpi *w, const struct wanted *x)
 }
 
 /* What one waits for a peer while one's own lesson goes on is no loss. */
-void mail_count_own_wait(struct mpi *w, size_t peer, double since_s)
+void mail_count_own_wait(struct far *w, size_t peer, double since_s)
 {
-    double now = mpi_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;
+    double now = far_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;
     if (w->lessons.is_running || now <= from)
         return;
     w->link.counts.waiting_s += now - from;
     waits_count(&w->waits, w->link.self, peer, now - from);
 }
 
-static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
+static fault wait_for_mail(struct far *w, struct wanted x, struct message **out)
 {
-    double since = mpi_now_s(w);
+    double since = far_now_s(w);
     fault f = has_come(w, &x) ? OK : wait_until(w, has_come, &x, x.from);
     *out = f || is_dissolved(w, x.tag) ? NULL : take_mail(w, &x);
     mail_count_own_wait(w, *out ? (*out)->from : x.from, since);
@@ -167,9 +167,9 @@ static fault wait_for_mail(struct mpi *w, struct wanted x, struct message **out)
     return f;
 }
 
-fault mpi_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender)
+fault far_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     struct message *m;
     TRY(wait_for_mail(w, (struct wanted){from, tag}, &m));
     if (m->head.offer) {
@@ -182,15 +182,15 @@ fault mpi_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *ou
     return OK;
 }
 
-fault mpi_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender)
+fault far_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender)
 {
-    struct mpi *w = mpi_of(l);
+    struct far *w = far_of(l);
     struct message *m;
     TRY(wait_for_mail(w, (struct wanted){from, tag}, &m));
     fault f = OK;
     if (m->head.kind != MSG_BYTES || m->head.n_bytes != n)
-        f = FAIL(FAULT_USAGE, "agent %zu sent %zu bytes where agent %zu expects %zu", m->from, (size_t)m->head.n_bytes,
-                 l->self, n);
+        f = FAIL(FAULT_USAGE, "agent %zu sent %zu bytes where agent %zu expects %zu", m->from,
+                 (size_t)m->head.n_bytes, l->self, n);
     else
         memcpy(bytes, m->bytes, n);
     if (!f && sender)
@@ -199,16 +199,16 @@ fault mpi_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n,
     return f;
 }
 
-void mpi_drop(struct link *l, struct parcel *p)
+void far_drop(struct link *l, struct parcel *p)
 {
-    message_drop(mpi_of(l), p->rows);
+    message_drop(far_of(l), p->rows);
     p->rows = NULL;
 }
 
 /* Agents ask in loops that do not wait, so this is a moment to look what has come. */
-bool mpi_has_mail(const struct link *l, uint64_t tag)
+bool far_has_mail(const struct link *l, uint64_t tag)
 {
-    struct mpi *w = mpi_of((struct link *)l);
+    struct far *w = far_of((struct link *)l);
     courier_progress(w);
     for (const struct message *m = w->mail; m; m = m->next)
         if (m->head.tag == tag)
@@ -216,7 +216,7 @@ bool mpi_has_mail(const struct link *l, uint64_t tag)
     return false;
 }
 
-void mpi_forget(struct link *l, uint64_t tag)
+void far_forget(struct link *l, uint64_t tag)
 {
-    forget_between(mpi_of(l), 0, tag);
+    forget_between(far_of(l), 0, tag);
 }

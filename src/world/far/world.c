@@ -1,42 +1,40 @@
-/* mpi_world.c - the world `mpi`: opened, played, closed. */
-#include "world/mpi/mpi_world.h"
-
+/* world.c - a far world: opened, played, closed. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "world/mpi/inside.h"
+#include "world/far/inside.h"
 
 /* ---- playing ---- */
 
-static bool has_begun(const struct mpi *w, const void *ctx)
+static bool has_begun(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return w->has_begun;
 }
 
-static bool is_closed(const struct mpi *w, const void *ctx)
+static bool is_closed(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return w->is_closed;
 }
 
-static fault live(struct mpi *w)
+static fault live(struct far *w)
 {
     fault f = strategy_row(w->stage->experiment)->run(w->agent);
     if (!f && w->broken)
         f = FAIL(fault_kind_of(w->broken), "%s", fault_text(w->broken));
     for (size_t i = 0; i < w->agent->parcel_room; i++)
-        mpi_link.drop(&w->link, &w->agent->parcels[i]);
+        far_drop(&w->link, &w->agent->parcels[i]);
     w->peers[w->link.self].has_ended = !f;
     if (!f)
-        mpi_tell_all(w, MSG_ENDED, 0);
+        far_tell_all(w, MSG_ENDED, 0);
     return f;
 }
 
 /* A program that begins in the middle, after a restart, goes on as if it had come there. */
-static void begin(struct mpi *w)
+static void begin(struct far *w)
 {
     struct totals *t = &w->totals;
     *t = (struct totals){0};
@@ -45,22 +43,22 @@ static void begin(struct mpi *w)
         t->samples += w->agents[i].lessons * w->agents[i].feed.batch;
     }
     t->begun = t->ended;
-    w->seen = mpi_rounds_of_all(w);
+    w->seen = far_rounds_of_all(w);
     w->began_s = clock_now_s();
     w->stood_s = 0;
 }
 
-static bool may_warm_up(const struct mpi *w, const void *ctx)
+static bool may_warm_up(const struct far *w, const void *ctx)
 {
     (void)ctx;
     return w->may_warm_up;
 }
 
 /* What the leader wrote into everybody's rows is there before its word. */
-static fault warm_up(struct mpi *w)
+static fault warm_up(struct far *w)
 {
     if (is_leader(w))
-        mpi_tell_all(w, MSG_WARM_UP, 0);
+        far_tell_all(w, MSG_WARM_UP, 0);
     else
         TRY(wait_for_members(w, may_warm_up, NULL));
     TRY(lessons_warm_up(w));
@@ -68,21 +66,21 @@ static fault warm_up(struct mpi *w)
     return is_leader(w) ? pause_make_quiet(w) : OK; /* nobody is cold any more */
 }
 
-static fault lead(struct mpi *w)
+static fault lead(struct far *w)
 {
     TRY(warm_up(w));
     begin(w);
     w->has_begun = true;
-    mpi_tell_all(w, MSG_GO, 0);
+    far_tell_all(w, MSG_GO, 0);
     TRY(live(w));
     TRY(pause_lead_to_the_end(w));
-    mpi_stand_still(w, true); /* exams and records of the end take none of the run's time */
+    far_stand_still(w, true); /* exams and records of the end take none of the run's time */
     w->is_over = w->ended_well = true;
     return OK;
 }
 
 /* Whoever fails tells the leader, who ends the run; and stays until it is told to go, since others may still be looked at. */
-static fault follow(struct mpi *w)
+static fault follow(struct far *w)
 {
     fault f = warm_up(w);
     if (!f)
@@ -93,7 +91,7 @@ static fault follow(struct mpi *w)
     if (w->is_given_up || w->peers[0].is_gone)
         return f;
     if (f && !w->is_closed)
-        mpi_tell(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f), strlen(fault_text(f)) + 1);
+        far_tell_text(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f));
     if (!w->is_closed) {
         fault_drop(w->broken);
         w->broken = OK;
@@ -108,32 +106,14 @@ static fault follow(struct mpi *w)
     return w->ended_well ? OK : FAIL(FAULT_ELSEWHERE, "the run has ended");
 }
 
-fault mpi_play(struct mpi *w)
+fault far_play(struct far *w)
 {
     return is_leader(w) ? lead(w) : follow(w);
 }
 
 /* ---- opening and closing ---- */
 
-size_t mpi_replicas(const struct experiment *e)
-{
-    return strategy_row(e)->meets_at_any_time ? 2 : 1;
-}
-
-/* What this world sends is no other's. */
-static fault part_from_other_worlds(struct mpi *w)
-{
-    MPI_Request request;
-    MPI_Comm_idup(mpi_comm_of(&w->seat), &w->comm, &request);
-    fault f = mpi_wait_together(&request, patience_of(w));
-    if (f)
-        w->comm = MPI_COMM_NULL;
-    else if (gone_others_live())
-        MPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN); /* else an MPI that notices a death ends them itself */
-    return f;
-}
-
-static fault open_parts(struct mpi *w)
+static fault open_parts(struct far *w)
 {
     w->states = calloc(w->n, sizeof *w->states);
     w->counts = calloc(w->n, sizeof *w->counts);
@@ -147,51 +127,53 @@ static fault open_parts(struct mpi *w)
     if (is_leader(w) && w->n <= MOST_IN_TABLE && !(w->rows_of_waits = calloc(w->n * w->n, sizeof(double))))
         return OUT_OF_MEMORY;
     TRY(bell_open(w));
-    TRY(part_from_other_worlds(w));
     TRY(courier_open(w));
-    TRY(mpi_meet(w));
-    TRY(native_open(w));
+    TRY(far_meet(w));
     return lessons_open(w);
 }
 
-fault mpi_open(const struct mpi_seat *seat, const struct stage *stage, struct agent *agents, struct engine *engine,
-               struct watcher watcher, struct world **out)
+fault far_open(const struct ranks *ranks, struct transport *transport, const struct stage *stage,
+               struct agent *agents, struct engine *engine, struct watcher watcher, struct world **out)
 {
-    struct mpi *w = calloc(1, sizeof *w);
-    if (!w)
+    struct far *w = calloc(1, sizeof *w);
+    if (!w) {
+        transport->ops->close(transport, true);
         return OUT_OF_MEMORY;
-    *w = (struct mpi){.world = {&mpi_world},
-                      .link = {.ops = &mpi_link, .self = seat->rank, .n_members = seat->n_ranks},
-                      .seat = *seat,
+    }
+    *w = (struct far){.world = {&far_world},
+                      .link = {.self = ranks->self, .n_members = ranks->n},
+                      .ranks = *ranks,
+                      .transport = transport,
+                      .verbs = far_link,
                       .stage = stage,
                       .agents = agents,
-                      .agent = &agents[seat->rank],
+                      .agent = &agents[ranks->self],
                       .engine = engine,
                       .watcher = watcher,
-                      .n = seat->n_ranks,
-                      .comm = MPI_COMM_NULL,
-                      .learners = MPI_COMM_NULL,
-                      .counting = MPI_REQUEST_NULL,
+                      .n = ranks->n,
                       .pause_at = NEVER,
                       .alarm_s = NO_ALARM,
                       .is_cold = true,
                       .suspect = NOBODY};
+    w->link.ops = &w->verbs;
+    w->verbs.name = ranks->door->name;
+    w->verbs.sum = transport->ops->sum;
+    w->verbs.gather_near = transport->ops->gather_near;
     w->mail_end = &w->mail;
     w->asked_end = &w->asked;
     w->began_s = clock_now_s();
-    mpi_is_used(true);
-    agents[seat->rank].link = &w->link;
+    agents[ranks->self].link = &w->link;
     fault f = open_parts(w);
     if (f) {
         w->is_closed = true;
-        mpi_close(w);
+        far_close(w);
         return f;
     }
     *out = &w->world;
     return OK;
 }
 
-static bool all_have_closed(const struct mpi *w)
+static bool all_have_closed(const struct far *w)
 {
     for (size_t i = 1; i < w->n; i++)
         if (!w->peers[i].has_closed && !w->peers[i].is_gone)
@@ -203,51 +185,43 @@ static bool all_have_closed(const struct mpi *w)
 #define FAREWELL_S 3.0
 
 /* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
-static bool may_leave(const struct mpi *w)
+static bool may_leave(const struct far *w)
 {
     return !sendings_are_left(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
 }
 
-/* Nobody leaves before everything that was sent to it is here: what is left behind, a later run in these processes would take
- * for its own. Where somebody does not answer any more the job is ended for all. */
-static void say_goodbye(struct mpi *w)
+/* Nobody leaves before all have said farewell and everything they sent is here: what is left behind, a later run in these processes
+ * would take for its own. Where a member does not answer any more all are ended. */
+static void say_goodbye(struct far *w)
 {
     double until = clock_now_s() + FAREWELL_S;
-    int is_counted = 0;
     bool done = w->is_given_up;
     w->says_goodbye = true;
     if (is_leader(w))
-        mpi_tell_all(w, MSG_CLOSE, !w->ended_well);
+        far_tell_all(w, MSG_CLOSE, !w->ended_well);
     while (!done && clock_now_s() < until) {
         courier_progress(w);
-        if (w->n_gone) { /* together with one that is gone nothing can be counted */
-            done = may_leave(w);
-            continue;
-        }
         if (!w->is_leaving && may_leave(w)) {
+            far_tell_all(w, MSG_FAREWELL, 0);
             w->is_leaving = true;
-            MPI_Ireduce_scatter_block(w->told, &w->told[w->n], 1, MPI_UINT64_T, MPI_SUM, w->comm, &w->counting);
         }
-        if (w->is_leaving)
-            MPI_Test(&w->counting, &is_counted, MPI_STATUS_IGNORE);
-        done = w->n_gone ? may_leave(w) : is_counted && courier_all_is_here(w, w->told[w->n]);
+        /* who is gone has left others without a word */
+        done = w->is_leaving && !sendings_are_left(w) && (w->n_gone || courier_all_is_here(w));
         if (!done)
             sched_yield();
     }
     if (!done)
-        MPI_Abort(w->comm, 1);
+        w->transport->ops->abort(w->transport);
 }
 
-void mpi_close(struct mpi *w)
+void far_close(struct far *w)
 {
     if (w->lessons.is_open)
         say_goodbye(w);
     lessons_close(w);
     bell_close(w);
     courier_close(w);
-    bool all_are_here = !w->n_gone && !w->is_given_up;
-    if (all_are_here)
-        native_close(w);
+    w->transport->ops->close(w->transport, !w->n_gone && !w->is_given_up);
     waits_close(&w->waits);
     waits_close(&w->known);
     fault_drop(w->broken);
@@ -255,10 +229,5 @@ void mpi_close(struct mpi *w)
     free(w->statistics);
     free(w->states);
     free(w->counts);
-    if (all_are_here) { /* else MPI is never ended, since that waits for all */
-        if (w->comm != MPI_COMM_NULL)
-            MPI_Comm_free(&w->comm);
-        mpi_is_used(false);
-    }
     free(w);
 }
