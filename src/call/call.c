@@ -228,6 +228,11 @@ fault call_end(struct call_line *c, struct call_head *answer, struct parcel *row
     return f;
 }
 
+double call_line_lost_since(const struct call_line *c)
+{
+    return c->is_lost ? c->lost_since : c->since;
+}
+
 void call_leave(const struct call_line *c, struct call_head *farewell)
 {
     farewell->kind = CALL_LEAVE;

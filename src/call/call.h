@@ -93,6 +93,8 @@ fault call_begin(struct call_line *c, struct call_head *question, struct span ro
  * silent + lost + 2 patiences. Calls of one caller end in the order in which they began. Once it has asked
  * twice, mail under its tags of rounds may be forgotten at the end of a call. */
 fault call_end(struct call_line *c, struct call_head *answer, struct parcel *rows);
+/* Of a call that ended in a fault: since when the service has been lost, or was waited for. */
+double call_line_lost_since(const struct call_line *c);
 /* Says that no question will follow; nobody answers. */
 void call_leave(const struct call_line *c, struct call_head *farewell);
 

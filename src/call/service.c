@@ -33,6 +33,7 @@ fault service_init(struct service *s, size_t self, size_t n, size_t n_agents, si
                           .answer_tag = CALL_ANSWER,
                           .question = calloc(1, most),
                           .other = self,
+                          .tells_applied = true,
                           .leads = true,
                           .reply = calloc(1, most),
                           .numbers = calloc(n, sizeof *s->numbers)};
@@ -136,10 +137,10 @@ fault service_copy(struct service *s, struct call_head *letter, uint64_t version
     if (!is_of_pair(s) || link_has_ended(s->link, s->other))
         return OK;
     *letter = (struct call_head){.number = version, .kind = CALL_LEADS | CALL_ROWS};
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; s->tells_applied && i < s->n; i++)
         s->numbers[i] = s->visitors[i].applied;
     fault f = link_send_rows(s->link, s->other, CALL_COPY + 2 * version, rows);
-    if (!f)
+    if (!f && s->tells_applied)
         f = link_send(s->link, s->other, CALL_COPY + 2 * version + 1, s->numbers, s->n * sizeof *s->numbers);
     if (!f)
         f = link_send(s->link, s->other, CALL_ASK, letter, s->question_bytes);
@@ -154,7 +155,9 @@ static fault hear_copy(struct service *s, const struct call_head *x, struct parc
         return OK;
     uint64_t tag = CALL_COPY + 2 * x->number;
     TRY(forgive(link_recv_rows(s->link, s->other, tag, rows, NULL)));
-    fault f = link_recv(s->link, s->other, tag + 1, s->numbers, s->n * sizeof *s->numbers, NULL);
+    fault f = s->tells_applied
+                  ? link_recv(s->link, s->other, tag + 1, s->numbers, s->n * sizeof *s->numbers, NULL)
+                  : OK; /* all zero */
     if (f || !rows->rows || s->leads) {
         link_drop(s->link, rows);
         return forgive(f);

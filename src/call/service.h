@@ -39,6 +39,7 @@ struct service {
     size_t answer_bytes;      /* likewise; 0: it answers with rows alone */
     uint64_t answer_tag;
     size_t other;         /* of the pair; itself: there is none */
+    bool tells_applied;   /* copies come with the numbers that are applied in them */
     bool leads, is_over;  /* it was told that all is done */
     bool is_awaited;      /* a caller waits for others, */
     double awaited_since; /* without a break since then */
@@ -47,7 +48,8 @@ struct service {
     uint64_t *numbers;    /* owned: room for one of each visitor */
 };
 
-/* It leads, and has no standby until `other` is set. What was made before a fault is freed by release. */
+/* It leads, has no standby until `other` is set, and tells_applied; a program that can tell from a question itself
+ * whether it is applied may do without that. What was made before a fault is freed by release. */
 fault service_init(struct service *s, size_t self, size_t n, size_t n_agents, size_t question_bytes,
                    size_t answer_bytes);
 void service_release(struct service *s);
