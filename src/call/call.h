@@ -19,7 +19,7 @@
  * can be forgotten by their number. */
 #define CALL_DOWN   (1ull << 62)               /* + number: rows of an answer                           */
 #define CALL_UP     (CALL_DOWN + (1ull << 60)) /* + number: rows of a question                          */
-#define CALL_COPY   (CALL_UP + (1ull << 60))   /* + 2 version: rows for a standby; + 1: numbers applied */
+#define CALL_COPY   (CALL_UP + (1ull << 60))   /* + 2 copy: rows for a standby; + 1: numbers applied */
 #define CALL_ASK    (CALL_COPY + (1ull << 60)) /* letters to a service                                  */
 #define CALL_ANSWER (CALL_ASK + 1)             /* letters to a caller                                   */
 

@@ -132,16 +132,18 @@ static fault settle_who_leads(struct service *s, struct arrival *out)
     return s->leads && s->other < s->link->self ? tell_helper(s, s->other, CALL_YIELD) : follow(s, out);
 }
 
-fault service_copy(struct service *s, struct call_head *letter, uint64_t version, struct span rows)
+fault service_copy(struct service *s, struct call_head *letter, struct span rows)
 {
     if (!is_of_pair(s) || link_has_ended(s->link, s->other))
         return OK;
-    *letter = (struct call_head){.number = version, .kind = CALL_LEADS | CALL_ROWS};
+    letter->number = ++s->n_copies;
+    letter->kind = CALL_LEADS | CALL_ROWS;
+    uint64_t tag = CALL_COPY + 2 * letter->number;
     for (size_t i = 0; s->tells_applied && i < s->n; i++)
         s->numbers[i] = s->visitors[i].applied;
-    fault f = link_send_rows(s->link, s->other, CALL_COPY + 2 * version, rows);
+    fault f = link_send_rows(s->link, s->other, tag, rows);
     if (!f && s->tells_applied)
-        f = link_send(s->link, s->other, CALL_COPY + 2 * version + 1, s->numbers, s->n * sizeof *s->numbers);
+        f = link_send(s->link, s->other, tag + 1, s->numbers, s->n * sizeof *s->numbers);
     if (!f)
         f = link_send(s->link, s->other, CALL_ASK, letter, s->question_bytes);
     return forgive(f);

@@ -40,6 +40,7 @@ struct service {
     uint64_t answer_tag;
     size_t other;         /* of the pair; itself: there is none */
     bool tells_applied;   /* copies come with the numbers that are applied in them */
+    uint64_t n_copies;    /* sent so far */
     bool leads, is_over;  /* it was told that all is done */
     bool is_awaited;      /* a caller waits for others, */
     double awaited_since; /* without a break since then */
@@ -80,8 +81,8 @@ void service_applied(struct service *s, size_t who);
 /* Answers its last question: with rows, if any, and a letter (NULL where the service has none), whose head is
  * written here. Who went away will ask again. */
 fault service_answer(struct service *s, size_t to, struct call_head *letter, struct span rows);
-/* To the follower: what is served, as it is now. `version` tells copies apart; the letter has question_bytes. */
-fault service_copy(struct service *s, struct call_head *letter, uint64_t version, struct span rows);
+/* To the follower: what is served, as it is now, and a letter about it of question_bytes. */
+fault service_copy(struct service *s, struct call_head *letter, struct span rows);
 /* Tells another service that all is done. */
 fault service_dismiss(struct service *s, size_t member);
 

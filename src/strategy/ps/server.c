@@ -87,7 +87,7 @@ static fault send_copy(struct ps_helper *h)
     uint64_t every = (uint64_t)settings_of(h)->replicate_every;
     struct letter x = {.version = h->version, .round = h->agent->k};
     return every && h->version % every == 0
-               ? service_copy(&h->service, &x.head, h->version, span_of(h, ROWS_PARAMS | ROWS_SLOTS))
+               ? service_copy(&h->service, &x.head, span_of(h, ROWS_PARAMS | ROWS_SLOTS))
                : OK;
 }
 
