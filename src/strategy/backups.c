@@ -5,29 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READY (1ull << 62) /* above the tags of rounds */
+enum { IS_NEWCOMER = 1, COUNTS = 1, IS_LATE = 2 }; /* of a question; of an answer */
 
 struct ready {
+    struct call_head
+        head; /* IS_NEWCOMER: back after a crash, its rows may be of any round, and its gradient does not count */
     uint64_t round;
-    uint64_t
-        is_newcomer; /* back after a crash: its rows may be of any round, and its gradient does not count */
 };
 
 struct verdict {
-    uint64_t n;       /* how many count in this round, a bit for each follows; 0: you are late */
-    uint64_t round;   /* it is about */
-    uint64_t attempt; /* the generation of their group */
-    uint64_t leader;  /* late: who is further */
-    uint64_t members[];
+    struct call_head head; /* COUNTS, or IS_LATE */
+    uint64_t who;          /* COUNTS: the generation of the group; IS_LATE: an agent that is further */
+    uint64_t members[];    /* COUNTS: a bit for each agent that does */
 };
 
 struct counter {
+    struct service service;
+    struct asker { /* an agent's */
+        struct caller caller;
+        struct call_line line;
+        struct ready ready;
+    } * askers;              /* owned: one for each agent */
     uint64_t round, attempt; /* the group's; attempts so far */
-    uint32_t leader;         /* somebody who is in that round */
+    uint32_t leader;         /* an agent that is in that round */
     bool under_way;          /* a set was told that it counts */
     unsigned failures;       /* of this round */
     uint64_t *rounds;        /* owned: of each agent's last word */
-    bool *waiting;           /* owned: who said ready and was not answered */
     bool *back;              /* owned: newcomers */
     bool *in_set;            /* owned: who counts in what is under way, and has not spoken since */
     uint32_t *ready;         /* owned: room for a list */
@@ -38,17 +41,30 @@ struct counter {
 fault backups_open(const struct stage *s, void **shared)
 {
     struct counter *c = calloc(1, sizeof *c);
+    size_t n = s->n_agents;
     if (!c)
         return OUT_OF_MEMORY;
     *shared = c;
-    c->letter_bytes = sizeof *c->letter + (s->n_agents / 64 + 1) * sizeof(uint64_t);
+    c->letter_bytes = sizeof *c->letter + (n / 64 + 1) * sizeof(uint64_t);
     c->letter = calloc(1, c->letter_bytes);
-    c->rounds = calloc(s->n_agents, sizeof *c->rounds);
-    c->waiting = calloc(s->n_agents, sizeof *c->waiting);
-    c->back = calloc(s->n_agents, sizeof *c->back);
-    c->in_set = calloc(s->n_agents, sizeof *c->in_set);
-    c->ready = calloc(s->n_agents, sizeof *c->ready);
-    return c->letter && c->rounds && c->waiting && c->back && c->in_set && c->ready ? OK : OUT_OF_MEMORY;
+    c->askers = calloc(n, sizeof *c->askers);
+    c->rounds = calloc(n, sizeof *c->rounds);
+    c->back = calloc(n, sizeof *c->back);
+    c->in_set = calloc(n, sizeof *c->in_set);
+    c->ready = calloc(n, sizeof *c->ready);
+    if (!c->letter || !c->askers || !c->rounds || !c->back || !c->in_set || !c->ready)
+        return OUT_OF_MEMORY; /* what there is goes with backups_close */
+    for (size_t i = 0; i < n; i++) {
+        struct asker *asker = &c->askers[i];
+        asker->caller.name = "agent";
+        asker->line =
+            call_line_to_pair(&asker->caller, "counter", n, n, sizeof asker->ready, c->letter_bytes);
+        asker->line.lost = 0; /* the others go on without it */
+        asker->line.answer_tag = group_lasting_tag(0);
+    }
+    TRY(service_init(&c->service, n, n, n, sizeof(struct ready), c->letter_bytes));
+    c->service.answer_tag = group_lasting_tag(0);
+    return OK;
 }
 
 void backups_close(void *shared)
@@ -56,9 +72,10 @@ void backups_close(void *shared)
     struct counter *c = shared;
     if (!c)
         return;
+    service_release(&c->service);
     free(c->letter);
+    free(c->askers);
     free(c->rounds);
-    free(c->waiting);
     free(c->back);
     free(c->in_set);
     free(c->ready);
@@ -67,58 +84,32 @@ void backups_close(void *shared)
 
 /* ---- an agent ---- */
 
-static size_t counter_of(const struct agent *a)
+static struct asker *asker_of(struct agent *a)
 {
-    return a->stage->n_agents;
+    struct asker *asker = &((struct counter *)a->stage->shared)->askers[a->index];
+    asker->caller.link = a->link;
+    asker->caller.patience_s = a->stage->experiment->network.patience_s;
+    return asker;
 }
 
-static fault say_ready(struct agent *a)
-{
-    struct ready mine = {a->k, a->group.is_newcomer};
-    return link_send(a->link, counter_of(a), READY, &mine, sizeof mine);
-}
-
-/* Where the counter is gone, or others have given it up, asking is of no use. */
-static bool can_ask_again(const struct agent *a, fault f)
-{
-    return is_about_peers(f) && link_can_reach(a->link, counter_of(a)) &&
-           !link_has_ended(a->link, counter_of(a)) && !group_is_abandoned(&a->group);
-}
-
-/* An answer may be lost or late, and one to what I said before may come in its place. */
-static bool concerns_me(const struct agent *a, const struct verdict *v)
-{
-    bool is_behind = a->group.is_newcomer || v->round > a->k;
-    return v->n == 0 ? is_behind && v->leader != a->index
-                     : v->round == a->k && v->attempt > a->group.generation;
-}
-
-/* The verdict, valid until the next verb. */
+/* The verdict, valid until the next verb. A fault about peers: the counter is gone, or others have given it up. */
 static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
 {
+    struct asker *asker = asker_of(a);
     struct counter *c = a->stage->shared;
-    fault f =
-        group_is_abandoned(&a->group) ? FAIL(FAULT_PEER, "others have given up the counter") : say_ready(a);
-    for (;;) {
-        if (!f)
-            f = link_recv(a->link, counter_of(a), group_lasting_tag(0), c->letter, c->letter_bytes, NULL);
-        if (!f && concerns_me(a, c->letter)) {
-            *out = c->letter;
-            return OK;
-        }
-        if (f && !can_ask_again(a, f))
-            return f;
-        bool again = f != OK;
-        fault_drop(f);
-        f = again ? say_ready(a) : OK;
-    }
+    struct parcel none;
+    asker->ready = (struct ready){.head.what = a->group.is_newcomer ? IS_NEWCOMER : 0, .round = a->k};
+    TRY(call_begin(&asker->line, &asker->ready.head, (struct span){0}));
+    TRY(call_end(&asker->line, &c->letter->head, &none));
+    *out = c->letter;
+    return OK;
 }
 
 static void become_member(struct agent *a, const struct verdict *v)
 {
     struct group *g = &a->group;
     g->n = 0;
-    g->generation = v->attempt;
+    g->generation = v->who;
     g->number = 0;
     for (uint32_t i = 0; i < a->stage->n_agents; i++)
         if (v->members[i / 64] >> i % 64 & 1) {
@@ -164,6 +155,16 @@ static fault go_on_without_counter(struct agent *a, fault f)
     return agent_regroup(a, why);
 }
 
+/* A leader that is gone by now is not the next one that the counter names. */
+static fault act_on(struct agent *a, const struct verdict *v, const struct allreduce *s,
+                    const struct collective *c)
+{
+    if (v->head.what == IS_LATE)
+        return catch_up(a, (size_t)v->who);
+    become_member(a, v);
+    return step_with_members(a, s, c);
+}
+
 fault backups_learn(struct agent *a, const struct allreduce *s, const struct collective *c)
 {
     int in_vain = 0;
@@ -172,18 +173,15 @@ fault backups_learn(struct agent *a, const struct allreduce *s, const struct col
         const struct verdict *v;
         TRY(agent_learn(a));
         fault f = ask_whether_i_count(a, &v);
-        if (!f && v->n == 0)
-            f = catch_up(a, (size_t)v->leader);
-        else if (!f) {
-            become_member(a, v);
-            TRY(step_with_members(a, s, c));
-        }
+        bool heard = !f;
+        if (heard)
+            f = act_on(a, v, s, c);
         in_vain = f ? in_vain + 1 : 0;
-        if (f && (!can_ask_again(a, f) || in_vain == 2)) /* a leader that is gone now is not the next one */
+        if (f && (!heard || in_vain == 2 || group_is_abandoned(&a->group)))
             return go_on_without_counter(a, f);
-        fault_drop(f);
+        TRY(forgive(f));
     }
-    fault_drop(say_ready(a)); /* farewell; a counter that is gone will not miss it */
+    call_leave(&asker_of(a)->line, &asker_of(a)->ready.head); /* a counter that is gone will not miss it */
     return OK;
 }
 
@@ -219,28 +217,29 @@ static void move_on(struct counter *c, size_t who, uint64_t round)
     c->failures = 0;
 }
 
-static void hear(struct counter *c, size_t who, struct ready theirs, uint64_t n_rounds)
+static void hear(struct counter *c, size_t who, uint64_t round, bool is_back)
 {
-    uint64_t round = theirs.round;
     c->rounds[who] = round;
-    c->waiting[who] = round < n_rounds; /* after the last one it is a farewell */
     c->in_set[who] = false;
-    c->back[who] = theirs.is_newcomer;
-    if (round > c->round && !c->back[who])
+    c->back[who] = is_back;
+    if (round > c->round && !is_back)
         move_on(c, who, round);
 }
 
-/* Somebody who went away will not miss its answer. */
-static fault answer(struct agent *a, const struct counter *c, size_t who)
+static bool waits(const struct counter *c, size_t who)
 {
-    return forgive(link_send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes));
+    return c->service.visitors[who].waits;
 }
 
-static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t leader)
+static fault answer(struct counter *c, size_t who)
 {
-    c->waiting[who] = false;
-    *c->letter = (struct verdict){.round = c->round, .leader = leader};
-    return answer(a, c, who);
+    return service_answer(&c->service, who, &c->letter->head, (struct span){0});
+}
+
+static fault send_to(struct counter *c, size_t who, uint32_t leader)
+{
+    *c->letter = (struct verdict){.head.what = IS_LATE, .who = leader};
+    return answer(c, who);
 }
 
 static bool is_in_round(const struct agent *a, const struct counter *c, size_t who)
@@ -265,7 +264,7 @@ static void go_back(const struct agent *a, struct counter *c)
     for (size_t i = 0; i < a->stage->n_agents; i++) {
         if (!is_there(a, i))
             continue;
-        if (!c->waiting[i] || c->back[i])
+        if (!waits(c, i) || c->back[i])
             return;
         if (furthest == a->stage->n_agents || c->rounds[i] > c->rounds[furthest])
             furthest = i;
@@ -282,8 +281,8 @@ static fault answer_the_late(struct agent *a, struct counter *c)
     if (!find_leader(a, c))
         return OK;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && !c->back[i] && c->rounds[i] < c->round)
-            TRY(send_to(a, c, i, c->leader));
+        if (waits(c, i) && !c->back[i] && c->rounds[i] < c->round)
+            TRY(send_to(c, i, c->leader));
     return OK;
 }
 
@@ -294,10 +293,10 @@ static fault answer_newcomers(struct agent *a, struct counter *c)
     while (leader < a->stage->n_agents && (c->back[leader] || !is_there(a, leader)))
         leader++;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && c->back[i]) {
+        if (waits(c, i) && c->back[i]) {
             c->back[i] = false;
             if (leader < a->stage->n_agents) {
-                TRY(send_to(a, c, i, leader));
+                TRY(send_to(c, i, leader));
             } else {
                 leader = (uint32_t)i;
                 move_on(c, i, c->rounds[i]);
@@ -319,16 +318,15 @@ static fault let_them_count(struct agent *a, struct counter *c, size_t n)
 {
     memset(c->letter, 0, c->letter_bytes);
     memset(c->in_set, 0, a->stage->n_agents * sizeof *c->in_set);
-    *c->letter = (struct verdict){.n = n, .round = c->round, .attempt = ++c->attempt};
+    *c->letter = (struct verdict){.head.what = COUNTS, .who = ++c->attempt};
     c->under_way = true;
     for (size_t i = 0; i < n; i++) {
         uint32_t who = c->ready[i];
-        c->waiting[who] = false;
         c->in_set[who] = true;
         c->letter->members[who / 64] |= 1ull << who % 64;
     }
     for (size_t i = 0; i < n; i++)
-        TRY(answer(a, c, c->ready[i]));
+        TRY(answer(c, c->ready[i]));
     return OK;
 }
 
@@ -349,7 +347,7 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
     c->failures += c->under_way;
     c->under_way = false;
     for (uint32_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && is_there(a, i) && c->rounds[i] == c->round)
+        if (waits(c, i) && is_there(a, i) && c->rounds[i] == c->round)
             c->ready[n++] = i;
     return n && n + spared >= living ? let_them_count(a, c, fewer(n, c->failures)) : OK;
 }
@@ -357,12 +355,12 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
 /* A counter that was down knows nothing of what was before, but for the number of attempts. */
 static void forget_all(struct counter *c, size_t n_agents)
 {
+    service_return(&c->service);
     c->round = 0;
     c->leader = 0;
     c->under_way = false;
     c->failures = 0;
     memset(c->rounds, 0, n_agents * sizeof *c->rounds);
-    memset(c->waiting, 0, n_agents * sizeof *c->waiting);
     memset(c->back, 0, n_agents * sizeof *c->back);
     memset(c->in_set, 0, n_agents * sizeof *c->in_set);
 }
@@ -370,16 +368,17 @@ static void forget_all(struct counter *c, size_t n_agents)
 fault backups_count(struct agent *a, const struct allreduce *s)
 {
     struct counter *c = a->stage->shared;
+    struct parcel none = {0};
+    c->service.link = a->link;
     forget_all(c, a->stage->n_agents);
     while (count_living(a)) {
-        struct ready theirs;
-        size_t who;
-        fault f = link_recv(a->link, ANYONE, READY, &theirs, sizeof theirs, &who);
-        if (f && !is_about_peers(f))
-            return f;
-        if (!f)
-            hear(c, who, theirs, a->stage->rounds);
-        fault_drop(f);
+        struct arrival x;
+        TRY(service_hear(&c->service, ANYONE, &none, &x));
+        const struct ready *r = x.letter;
+        if (arrival_asks(&x))
+            hear(c, x.who, r->round, r->head.what == IS_NEWCOMER);
+        if (x.what == ARRIVED_FAREWELL)
+            hear(c, x.who, a->stage->rounds, false);
         TRY(decide(a, s, c));
     }
     return OK;

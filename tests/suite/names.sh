@@ -21,6 +21,7 @@ engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat 
                 add avgpool batchnorm concat dropout globalpool linear loss maxpool pointwise relu reshape shortcut
 engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
 collective      collective cost cube fold group log2 part piece pieces step tree
+call            call service
 topology        topology edge family lapack layout sketch spectrum survey threads weights
 strategy        agent strategy backups centre pairs
 strategy/ps     ps

@@ -95,6 +95,16 @@ void cast_form(struct cast *g, const char *text, int rounds, unsigned seed, stra
     must(open_cast(g, e, rounds));
 }
 
+void cast_serve(struct cast *g, const char *text, unsigned seed, strategy_run *program,
+                fault (*rejoin)(struct agent *a))
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){.row = {.hears_everyone = true, .rejoin = rejoin}};
+    must(parse(text, 1, seed, &e));
+    put_in_place(g, e, program);
+    must(open_cast(g, e, 1));
+}
+
 void cast_open(struct cast *g, const char *text, int rounds)
 {
     must(cast_try(g, text, rounds, 1));

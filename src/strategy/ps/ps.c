@@ -5,8 +5,6 @@
  *   ssp     the same, but nobody is answered while it is more than `staleness` pushes ahead of the
  *           slowest that lives: stale synchronous parallel, a bound on clocks (Ho et al. 2013)
  *
- *   a worker's life:  learn -> push, pull -> learn -> push, pull -> ... -> goodbye
- *
  * The optimiser runs on the servers, each for its floats of the parameters; steps are element by element, so
  * the number of servers changes nothing in sync mode. The staleness of a gradient is the number of updates
  * its server has made since the worker pulled; with `staleness_aware` the step is divided by it (Zhang et al.
@@ -14,9 +12,9 @@
  *
  * `downpour` (downpour.c) is the same in async, but workers push and pull only now and then.
  *
- * A goodbye is answered when everybody has said it, or after twice the patience: in the end all hold the
- * servers' last parameters. Where a server goes on without a gradient (its worker was gone, or late) or gets
- * it twice (it died between the step and the answer, and its standby is asked) no step is undone.
+ * In the end all say goodbye and hold the servers' last parameters (server.c). Where a server goes on without a
+ * gradient, since its worker was gone or late, no step is undone; a standby that takes over goes on from the last
+ * copy it got.
  */
 #include "strategy/ps/ps.h"
 
@@ -25,99 +23,11 @@
 
 #include "strategy/strategies.h"
 
-/* ---- the worker ---- */
-
-static void note_staleness(struct agent *a, uint64_t stale)
-{
-    a->staleness.sum += stale;
-    a->staleness.most = stale > a->staleness.most ? stale : a->staleness.most;
-    a->staleness.n++;
-}
-
-static fault exchange(struct agent *a, struct ps_client *c, uint64_t kind)
-{
-    struct letter x, ask = {.kind = kind, .round = a->k, .n = 1};
-    if (kind & LETTER_PUSHES)
-        c->clock++;
-    ask.clock = c->clock;
-    TRY(ps_exchange(a, ask, &x));
-    if (kind & LETTER_PUSHES) {
-        note_staleness(a, x.n);
-        a->dropped += (x.kind & LETTER_LATE) != 0;
-    }
-    c->round = x.round;
-    return OK;
-}
-
-/* What is pushed: this gradient, or the sum of those since the last push. */
-static fault add_gradient(struct agent *a, struct ps_client *c)
-{
-    struct term terms[] = {{1, ROW_GRADS, NULL, 0}, {1, ROW_SUM, NULL, 0}};
-    size_t n = c->n_summed++ ? 2 : 1;
-    return ps_row_of(ps_of(a), a->index) == ROW_GRADS ? OK : agent_combine(a, ROW_SUM, terms, n);
-}
-
-static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps *s)
-{
-    bool pushes = is_nth(a->k, (uint64_t)s->push_every), pulls = is_nth(a->k, (uint64_t)s->pull_every);
-    agent_rate(a);
-    if (pushes || pulls)
-        TRY(exchange(a, c, (pushes ? LETTER_PUSHES : 0) | (pulls ? LETTER_PULLS : 0)));
-    if (pushes)
-        c->n_summed = 0;
-    return pulls ? OK : link_update(a->link, 0, TO_END, a->lr, ++a->steps);
-}
-
-/* In sync mode the others may have gone on meanwhile. */
-static void catch_up(struct agent *a, const struct ps_client *c)
-{
-    if (!a->stage->asynchronous && c->round > a->k)
-        a->k = c->round;
-}
-
-static fault come_back(struct agent *a, struct ps_client *c)
-{
-    char text[96];
-    c->is_back = false;
-    c->n_summed = 0;
-    TRY(exchange(a, c, LETTER_PULLS));
-    if (!a->stage->asynchronous)
-        a->k = c->round;
-    snprintf(text, sizeof text, "agent %zu is back with the servers' parameters", a->index);
-    link_note(a->link, "return", text);
-    return OK;
-}
-
-/* From a checkpoint: what was summed by then is in its row; how old the parameters are only the servers know. */
-static fault go_on(struct agent *a, struct ps_client *c, const struct ps *s)
-{
-    c->n_summed = a->k % (uint64_t)s->push_every;
-    return a->stage->asynchronous ? exchange(a, c, LETTER_PULLS) : OK;
-}
-
-static fault work(struct agent *a, struct ps_client *c, const struct ps *s)
-{
-    if (c->is_back)
-        TRY(come_back(a, c));
-    else if (a->k)
-        TRY(go_on(a, c, s));
-    while (agent_goes_on(a)) {
-        TRY(agent_learn(a));
-        TRY(add_gradient(a, c));
-        TRY(push_and_pull(a, c, s));
-        TRY(agent_end_round(a));
-        catch_up(a, c);
-    }
-    if (c->n_summed)
-        TRY(exchange(a, c, LETTER_PUSHES | LETTER_PULLS));
-    return exchange(a, c, LETTER_BYE | LETTER_PULLS);
-}
-
 /* Whoever has lost the servers while others have not ends alone; when nobody has them any more, all end. */
 fault ps_run(struct agent *a)
 {
     struct ps_client *c = &ps_of(a)->clients[a->index];
-    fault f = agent_helps(a) ? ps_serve(a) : work(a, c, &ps_of(a)->settings);
+    fault f = agent_helps(a) ? ps_serve(a) : ps_work(a);
     if (!f || !is_about_peers(f) || !(agent_helps(a) || c->others_go_on))
         return f;
     link_note(a->link, "lost", fault_text(f));
@@ -141,28 +51,57 @@ int64_t ps_helpers(const struct ps *s, int64_t agents)
     return s->servers * (s->replicate_every ? 2 : 1) + (int64_t)ps_nodes((size_t)agents, (size_t)s->tree);
 }
 
-static void place_client(struct ps_shared *s, size_t i)
+/* Servers and standbys are pairs; a part of the parameters each. */
+static size_t other_of(const struct ps_shared *s, size_t member)
 {
-    s->clients[i].shards = s->shards + i * s->n_servers;
-    for (size_t j = 0; j < s->n_servers; j++)
-        s->clients[i].shards[j].asked = s->n_workers + j;
+    if (member >= s->first_node || !s->has_standbys)
+        return member;
+    return member < s->n_workers + s->n_servers ? member + s->n_servers : member - s->n_servers;
 }
 
-static void place_helper(struct ps_shared *s, size_t n_params, size_t i)
+static size_t first_float(const struct ps_shared *s, size_t n_params, size_t shard)
+{
+    return n_params * shard / s->n_servers;
+}
+
+static void place_client(struct ps_shared *s, size_t n_params, size_t i)
+{
+    struct ps_client *c = &s->clients[i];
+    c->caller.name = i < s->n_workers ? "agent" : "node";
+    c->shards = s->shards + i * s->n_servers;
+    for (size_t j = 0; j < s->n_servers; j++) {
+        size_t server = s->n_workers + j;
+        c->shards[j].line = call_line_to_pair(&c->caller, "server", server, other_of(s, server),
+                                              sizeof(struct letter), sizeof(struct letter));
+        c->shards[j].first = first_float(s, n_params, j);
+        c->shards[j].end = first_float(s, n_params, j + 1);
+    }
+    size_t node = i < s->n_workers || i >= s->first_node ? ps_parent(s, i) : NO_NODE;
+    c->node.line =
+        call_line_to_pair(&c->caller, "node", node, node, sizeof(struct letter), sizeof(struct letter));
+    c->node.line.lost = 0; /* the servers stand in for it */
+    c->node.end = n_params;
+}
+
+static fault place_helper(struct ps_shared *s, size_t n_params, size_t i)
 {
     size_t self = s->n_workers + i, shard = i % s->n_servers, first, end;
     struct ps_helper *h = &s->helpers[i];
-    *h = (struct ps_helper){.children = s->children + i * s->n_members, .terms = s->terms + i * s->n_members};
+    h->children = s->children + i * s->n_members;
+    h->terms = s->terms + i * s->n_members;
     h->is_node = self >= s->first_node;
-    h->leads = h->is_node || i < s->n_servers;
-    h->first = h->is_node ? 0 : n_params * shard / s->n_servers;
-    h->end = h->is_node ? n_params : n_params * (shard + 1) / s->n_servers;
-    h->other = self;
-    if (!h->is_node && s->has_standbys)
-        h->other = i < s->n_servers ? self + s->n_servers : self - s->n_servers;
+    h->first = h->is_node ? 0 : first_float(s, n_params, shard);
+    h->end = h->is_node ? n_params : first_float(s, n_params, shard + 1);
+    TRY(service_init(&h->service, self, s->n_members, s->n_workers, sizeof(struct letter),
+                     sizeof(struct letter)));
+    snprintf(h->service.name, sizeof h->service.name, "%s %zu", h->is_node ? "node" : "server", self);
+    h->service.leads = h->is_node || i < s->n_servers;
+    h->service.other = other_of(s, self);
+    h->service.tells_applied = s->settings.mode != PS_SYNC; /* there a gradient's round tells */
     ps_children(s, self, &first, &end);
     for (size_t c = first; c < end; c++)
-        h->children[c].known = true;
+        h->service.visitors[c].known = true;
+    return OK;
 }
 
 fault ps_open(const struct stage *stage, struct ps settings, void **shared)
@@ -188,9 +127,9 @@ fault ps_open(const struct stage *stage, struct ps settings, void **shared)
     if (!s->clients || !s->helpers || !s->shards || !s->children || !s->terms)
         return OUT_OF_MEMORY; /* what there is goes with ps_close */
     for (size_t i = 0; i < n; i++)
-        place_client(s, i);
+        place_client(s, stage->n_params, i);
     for (size_t i = 0; i < n_helpers; i++)
-        place_helper(s, stage->n_params, i);
+        TRY(place_helper(s, stage->n_params, i));
     return OK;
 }
 
@@ -199,6 +138,8 @@ void ps_close(void *shared)
     struct ps_shared *s = shared;
     if (!s)
         return;
+    for (size_t i = 0; s->helpers && i < s->n_members - s->n_workers; i++)
+        service_release(&s->helpers[i].service);
     free(s->clients);
     free(s->helpers);
     free(s->shards);
