@@ -128,6 +128,7 @@ static fault open_engine(struct veche_run *r)
         .test = &r->dataset->test,
         .rows = strategy_rows(&(struct row_needs){e, r->graph, r->longest_share}),
         .batch = (size_t)e->data.batch,
+        .micro_batches = (size_t)e->train.accumulate,
         .precision = (enum precision)e->engine.precision,
         .optim = &e->optim,
     };

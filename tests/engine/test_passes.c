@@ -30,14 +30,14 @@ static const struct way {
 } ways[] = {{1, 1, false}, {3, 1, false}, {3, 3, true}, {8, 8, false}, {8, 3, true}, {1, 1, true}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
-struct source {
+struct subject {
     const char *what;
     const struct graph *g;
     const struct dataset *data;
     uint64_t seed;
 };
 
-static void check_cut(const struct source *s, const struct engine_ops *ops, const size_t *part_of,
+static void check_cut(const struct subject *s, const struct engine_ops *ops, const size_t *part_of,
                       size_t n_parts, size_t turn)
 {
     const struct way *way = &ways[turn % N_WAYS];
@@ -61,7 +61,7 @@ static void check_cut(const struct source *s, const struct engine_ops *ops, cons
     parts_agree(&t);
 }
 
-static void check_random(const struct source *s, const struct engine_ops *ops, size_t n_parts, size_t turn)
+static void check_random(const struct subject *s, const struct engine_ops *ops, size_t n_parts, size_t turn)
 {
     size_t part_of[MOST_OPS];
     struct rng r = rng_stream(s->seed, (uint32_t)n_parts, RNG_TEST, turn);
@@ -73,7 +73,7 @@ static void check_random(const struct source *s, const struct engine_ops *ops, s
 }
 
 /* Into two at every `step`-th op, from `phase` on; and at random into 2, 3 and 5. */
-static void check_cuts(const struct source *s, const struct engine_ops *ops, size_t step, size_t phase)
+static void check_cuts(const struct subject *s, const struct engine_ops *ops, size_t step, size_t phase)
 {
     size_t part_of[MOST_OPS];
     assert_true(s->g->n_ops <= MOST_OPS);
@@ -108,7 +108,7 @@ static void named_models_by_parts_are_the_whole_to_the_bit(void **state)
         struct shape shape = {i < 4 ? 1 : 3, models[i].side, models[i].side};
         struct graph *g = model_build(models[i].name, shape, 10);
         struct dataset *d = random_dataset(i, shape, 10, 40, 8);
-        struct source s = {models[i].name, g, d, 77 + i};
+        struct subject s = {models[i].name, g, d, 77 + i};
         for (size_t k = 0; k < N_ENGINES; k++)
             check_cuts(&s, engines[k], step_of(models[i].step, engines[k]), i);
         random_dataset_free(d);
@@ -130,7 +130,7 @@ static void random_networks_by_parts_are_the_whole_to_the_bit(void **state)
         struct dataset *d = random_dataset(i, shape, 4, 30, 8);
         char what[64];
         snprintf(what, sizeof what, "random network %zu", i);
-        struct source s = {what, g, d, i};
+        struct subject s = {what, g, d, i};
         for (size_t k = 0; k < N_ENGINES; k++)
             check_cuts(&s, engines[k], step_of(4, engines[k]), i);
         random_dataset_free(d);
@@ -166,7 +166,7 @@ static void wide_networks_by_parts_are_the_whole_to_the_bit(void **state)
     net_linear(&net, 5);
     struct graph *g = net_build(&net, shape, 5);
     struct dataset *d = random_dataset(9, shape, 5, 40, 8);
-    struct source s = {"wide convolutions", g, d, 5};
+    struct subject s = {"wide convolutions", g, d, 5};
     for (size_t k = 0; k < N_ENGINES; k++)
         for (size_t phase = 0; phase < (engines[k] == &engine_ref ? 1 : all_are_asked_for() ? N_WAYS : 2); phase++)
             check_cuts(&s, engines[k], 1, phase);
