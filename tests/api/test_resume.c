@@ -255,6 +255,8 @@ static void what_was_learnt_from_may_not_change(void **state)
         snprintf(words, sizeof words, "exp: %s cannot become '", may_not[i][2]);
         check_fault(veche_resume_with(path, &may_not[i][0], 1, NULL, &r), words);
     }
+    const char *const two[] = {"train.seed=4", "data.batch=6"}; /* of several the first in the file */
+    check_fault(veche_resume_with(path, two, 2, NULL, &r), "exp: data.batch cannot become '6'");
     const char *engine = "engine.kind=null";
     check_fault(veche_resume_with(path, &engine, 1, NULL, &r),
                 "engine.kind: the run was trained by the engine 'ref' so far, and would be by 'null'");
@@ -279,6 +281,10 @@ static void an_edited_experiment_is_refused_and_the_setting_named(void **state)
         check_fault(veche_resume(path, NULL, &r), words);
         spit(file, text, n);
     }
+    replace_in(file, "seed: 3", "seed: 4");
+    replace_in(file, "batch: 5", "batch: 6");
+    check_fault(veche_resume(path, NULL, &r), "experiment.yaml: was edited: data.batch is '6'");
+    spit(file, text, n);
     replace_in(file, "\n  epochs: 2\n", "\n  epochs: 3\n");
     check_fault(veche_resume(path, NULL, &r), "put that back, and go on by: veche resume ");
     spit(file, text, n);
