@@ -159,12 +159,12 @@ static size_t group_splits(const struct conv *v)
     return smaller(pieces(v->out_pixels, PIXELS_A_SPLIT), pieces(8 * MOST_TILES, n_weight_blocks(v)));
 }
 
-static void groups_backward(struct pass *p, const struct call *c)
+static void groups_backward(struct launches *p, const struct call *c)
 {
     struct conv v = conv_of(p, c);
     struct call split = *c;
     split.splits = (uint32_t)group_splits(&v);
-    pass_add(p, KERNEL_groups_back_weight, n_weight_blocks(&v), split.splits, THREADS, &split);
+    launches_add(p, KERNEL_groups_back_weight, n_weight_blocks(&v), split.splits, THREADS, &split);
     add_values(p, KERNEL_add_stretches, &split, weight_size(&v));
     if (c->dx[0].at)
         add_values(p, KERNEL_groups_back_input, c, c->batch * size_of(c->in));
