@@ -17,9 +17,9 @@ graph           graph build layer layers model names op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd
 engine          engine host lessons loops mirror op peak row rows
 engine/ref      ref
-engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat job phase layout norm
+engine/dnnl     dnnl onednn kernel order conv receive send winograd pace program buffer flat job phase layout norm
                 add avgpool batchnorm concat dropout globalpool linear loss maxpool pointwise relu reshape shortcut
-engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
+engine/cuda     cuda device driver kernels launches measure ops staging step store fused conv
 collective      collective cost cube fold group log2 part piece pieces step tree
 call            call service
 topology        topology edge family lapack layout sketch spectrum survey threads weights
