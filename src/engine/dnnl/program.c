@@ -6,14 +6,23 @@
 #include "engine/host.h"
 
 static const struct op_maker *makers[N_OPS] = {
-    [OP_CONV] = &conv_maker,         [OP_BATCHNORM] = &batchnorm_maker,
-    [OP_LINEAR] = &linear_maker,     [OP_ADD] = &add_maker,
-    [OP_CONCAT] = &concat_maker,     [OP_RELU] = &pointwise_maker,    [OP_TANH] = &pointwise_maker,
-    [OP_SIGMOID] = &pointwise_maker, [OP_MAXPOOL] = &maxpool_maker,
-    [OP_AVGPOOL] = &avgpool_maker,   [OP_GLOBALPOOL] = &globalpool_maker,
-    [OP_SHORTCUT] = &shortcut_maker, [OP_DROPOUT] = &dropout_maker,
-    [OP_RESHAPE] = &reshape_maker,   [OP_CROSS_ENTROPY] = &loss_maker,
-    [OP_MSE] = &loss_maker,          [OP_HINGE] = &loss_maker,
+    [OP_CONV] = &conv_maker,
+    [OP_BATCHNORM] = &batchnorm_maker,
+    [OP_LINEAR] = &linear_maker,
+    [OP_ADD] = &add_maker,
+    [OP_CONCAT] = &concat_maker,
+    [OP_RELU] = &pointwise_maker,
+    [OP_TANH] = &pointwise_maker,
+    [OP_SIGMOID] = &pointwise_maker,
+    [OP_MAXPOOL] = &maxpool_maker,
+    [OP_AVGPOOL] = &avgpool_maker,
+    [OP_GLOBALPOOL] = &globalpool_maker,
+    [OP_SHORTCUT] = &shortcut_maker,
+    [OP_DROPOUT] = &dropout_maker,
+    [OP_RESHAPE] = &reshape_maker,
+    [OP_CROSS_ENTROPY] = &loss_maker,
+    [OP_MSE] = &loss_maker,
+    [OP_HINGE] = &loss_maker,
     [OP_LOGISTIC] = &loss_maker,
 };
 

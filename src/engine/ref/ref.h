@@ -19,13 +19,13 @@ typedef REF_REAL real;
 struct ref_call {
     const struct op *op;
     size_t batch;
-    bool learning; /* batch statistics and dropout; else running statistics, nothing dropped */
+    bool learning;        /* batch statistics and dropout; else running statistics, nothing dropped */
     struct shape in, out; /* in: of x[0], and but for a concat of x[1] */
-    const real *x[2]; /* [batch][in]  */
-    real *y;          /* [batch][out]; only read by a backward step */
-    const real *dy;   /* [batch][out] */
-    real *dx[2];      /* [batch][in]; NULL where it is not wanted */
-    bool adds[2];     /* dx is added to what is there */
+    const real *x[2];     /* [batch][in]  */
+    real *y;              /* [batch][out]; only read by a backward step */
+    const real *dy;       /* [batch][out] */
+    real *dx[2];          /* [batch][in]; NULL where it is not wanted */
+    bool adds[2];         /* dx is added to what is there */
     const real *weight, *bias;
     real *dweight, *dbias;  /* overwritten */
     real *mean, *var;       /* running statistics */
