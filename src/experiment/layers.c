@@ -28,7 +28,8 @@ static fault decode_from(const struct decoder *d, const struct node *node, const
     if (from && !layer->from.n)
         return fail_node(from, "a layer's name is expected here, or a list of names");
     if (kind->joins_layers && !from)
-        return fail_node(node, "%s joins layers, but none are named, as in '%s: [a, b]'", kind->name, kind->name);
+        return fail_node(node, "%s joins layers, but none are named, as in '%s: [a, b]'", kind->name,
+                         kind->name);
     layer->from_place = from ? from->place : layer->place;
     return OK;
 }

@@ -204,8 +204,9 @@ int build_conv(struct builder *b, const char *name, int x, struct conv_layer s)
     op->groups = s.groups ? (size_t)s.groups : 1;
     size_t in = shape_of(b, x).c, out = (size_t)s.out;
     if (in % op->groups || out % op->groups)
-        build_fail(b, FAIL(FAULT_SHAPE, "%s (conv): %zu groups do not divide the %zu channels read and the %zu made",
-                           name, op->groups, in, out));
+        build_fail(b, FAIL(FAULT_SHAPE,
+                           "%s (conv): %zu groups do not divide the %zu channels read and the %zu made", name,
+                           op->groups, in, out));
     add_weights(b, op, (size_t[]){out, in / op->groups, op->kernel, op->kernel}, 4, s.bias, s.init);
     return window_out(b, op, (size_t)s.out);
 }
@@ -269,8 +270,9 @@ int build_concat(struct builder *b, const char *name, int x, int z)
     op->in[1] = z;
     struct shape first = shape_of(b, x), second = shape_of(b, z);
     if (first.h != second.h || first.w != second.w)
-        build_fail(b, FAIL(FAULT_SHAPE, "%s: %s and %s have not the same pixels, so their channels cannot be joined",
-                           name, shape_text(first).text, shape_text(second).text));
+        build_fail(b, FAIL(FAULT_SHAPE,
+                           "%s: %s and %s have not the same pixels, so their channels cannot be joined", name,
+                           shape_text(first).text, shape_text(second).text));
     return op_out(b, op, (struct shape){first.c + second.c, first.h, first.w});
 }
 

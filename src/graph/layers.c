@@ -40,7 +40,8 @@ static const struct field conv_fields[] = {
     WHOLE(conv_layer, kernel, 1, 1024, NULL, "side of the square window in pixels"),
     WHOLE(conv_layer, stride, 1, 1024, "1", "pixels from one window to the next"),
     WHOLE(conv_layer, pad, 0, 1024, "0", "zeros put around the picture"),
-    WHOLE(conv_layer, groups, 1, 1 << 20, "1", "parts of the channels, each made of the same part of those read"),
+    WHOLE(conv_layer, groups, 1, 1 << 20, "1",
+          "parts of the channels, each made of the same part of those read"),
     BIAS(conv_layer),
     INIT(conv_layer),
 };
@@ -88,80 +89,80 @@ static const struct field dropout_fields[] = {
      .help = "chance of a number to be zeroed while learning"},
 };
 
-static enum op_kind op_of(const struct source *s)
+static enum op_kind op_of(const struct output *o)
 {
-    return ((const struct layer_row *)s->layer->kind->row)->op;
+    return ((const struct layer_row *)o->layer->kind->row)->op;
 }
 
 /* The tensor that a layer reads, or the first of them. */
-static int input_of(const struct source *s)
+static int input_of(const struct output *o)
 {
-    return s->in[0]->tensor;
+    return o->in[0]->tensor;
 }
 
-static int add_conv(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_conv(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_conv(b, s->name, input_of(s), *(const struct conv_layer *)s->layer->settings);
+    return build_conv(b, o->name, input_of(o), *(const struct conv_layer *)o->layer->settings);
 }
 
-static int add_batchnorm(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_batchnorm(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_batchnorm(b, s->name, input_of(s), *(const struct batchnorm_layer *)s->layer->settings);
+    return build_batchnorm(b, o->name, input_of(o), *(const struct batchnorm_layer *)o->layer->settings);
 }
 
-static int add_linear(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_linear(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_linear(b, s->name, input_of(s), *(const struct linear_layer *)s->layer->settings);
+    return build_linear(b, o->name, input_of(o), *(const struct linear_layer *)o->layer->settings);
 }
 
-static int add_pointwise(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_pointwise(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_pointwise(b, op_of(s), s->name, input_of(s));
+    return build_pointwise(b, op_of(o), o->name, input_of(o));
 }
 
-static int add_pool(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_pool(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_pool(b, op_of(s), s->name, input_of(s), *(const struct pool_layer *)s->layer->settings);
+    return build_pool(b, op_of(o), o->name, input_of(o), *(const struct pool_layer *)o->layer->settings);
 }
 
-static int add_globalpool(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_globalpool(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_globalpool(b, s->name, input_of(s));
+    return build_globalpool(b, o->name, input_of(o));
 }
 
-static int add_dropout(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_dropout(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_dropout(b, s->name, input_of(s), ((const struct dropout_layer *)s->layer->settings)->rate);
+    return build_dropout(b, o->name, input_of(o), ((const struct dropout_layer *)o->layer->settings)->rate);
 }
 
-static int add_flatten(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_flatten(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    return build_flatten(b, s->name, input_of(s));
+    return build_flatten(b, o->name, input_of(o));
 }
 
 /* Two by two from the left: ((a + b) + c) + d. All but the last are called NAME.1, NAME.2, ... */
-static int add_join(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_join(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    int x = input_of(s);
-    for (size_t i = 1; i < s->n_in; i++) {
-        const char *name = i + 1 == s->n_in ? s->name : build_name(b, "%s.%zu", s->name, i);
-        int z = s->in[i]->tensor;
-        x = op_of(s) == OP_ADD ? build_add(b, name, x, z) : build_concat(b, name, x, z);
+    int x = input_of(o);
+    for (size_t i = 1; i < o->n_in; i++) {
+        const char *name = i + 1 == o->n_in ? o->name : build_name(b, "%s.%zu", o->name, i);
+        int z = o->in[i]->tensor;
+        x = op_of(o) == OP_ADD ? build_add(b, name, x, z) : build_concat(b, name, x, z);
     }
     return x;
 }
 
 /* Adds a list of layers, the first of which reads `before` unless it says otherwise, and gives the last. */
-static struct source *add_list(struct builder *b, const struct scope *scope, struct source *before,
+static struct output *add_list(struct builder *b, const struct scope *scope, struct output *before,
                                const struct layer *first)
 {
     for (const struct layer *l = first; l && !b->fault; l = l->next) {
@@ -169,36 +170,36 @@ static struct source *add_list(struct builder *b, const struct scope *scope, str
         if (build_is_over(b))
             build_fail(b,
                        FAIL(FAULT_EXPERIMENT, "%s stands after the loss, which must be last", l->kind->name));
-        struct source *s = names_read(b, scope, before);
-        if (!s)
+        struct output *o = names_read(b, scope, before);
+        if (!o)
             break;
-        s->tensor = ((const struct layer_row *)l->kind->row)->add(b, scope, s);
-        before = s;
+        o->tensor = ((const struct layer_row *)l->kind->row)->add(b, scope, o);
+        before = o;
     }
     return before;
 }
 
-static int add_residual(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_residual(struct builder *b, const struct scope *scope, const struct output *o)
 {
-    const struct layer *l = s->layer;
+    const struct layer *l = o->layer;
     if (!l->body)
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s: a residual needs layers to go around", s->name));
-    struct scope body = names_inside(b, scope, s);
-    struct source *last = add_list(b, &body, s->in[0], l->body);
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s: a residual needs layers to go around", o->name));
+    struct scope body = names_inside(b, scope, o);
+    struct output *last = add_list(b, &body, o->in[0], l->body);
     last->is_read = true;
     if (!b->fault && build_is_over(b))
         build_fail(
             b, FAIL(FAULT_EXPERIMENT, "a loss ends the whole network and cannot stand inside a residual"));
     else
         b->place = l->place;
-    return build_residual(b, s->name, input_of(s), last->tensor);
+    return build_residual(b, o->name, input_of(o), last->tensor);
 }
 
-static int add_loss(struct builder *b, const struct scope *scope, const struct source *s)
+static int add_loss(struct builder *b, const struct scope *scope, const struct output *o)
 {
     (void)scope;
-    build_loss(b, op_of(s), s->name, input_of(s));
-    return input_of(s);
+    build_loss(b, op_of(o), o->name, input_of(o));
+    return input_of(o);
 }
 
 int layers_add(struct builder *b, int x, const struct layer *first)
@@ -208,7 +209,7 @@ int layers_add(struct builder *b, int x, const struct layer *first)
     names_collect(b, x, first, &names, &whole);
     if (b->fault)
         return x;
-    struct source *last = add_list(b, &whole, &names.at[0], first);
+    struct output *last = add_list(b, &whole, &names.at[0], first);
     last->is_read = true; /* by the loss, or as the loss */
     names_check(b, &names);
     return last->tensor;

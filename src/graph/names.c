@@ -11,18 +11,18 @@ static const char samples_name[] = "input";
 
 static void collect(struct builder *b, const struct scope *scope, const struct layer *first);
 
-struct scope names_inside(struct builder *b, const struct scope *scope, const struct source *residual)
+struct scope names_inside(struct builder *b, const struct scope *scope, const struct output *residual)
 {
     const char *prefix = build_name(b, "%s.", residual->name);
     size_t open = residual->layer->name ? scope->open : strlen(prefix);
     return (struct scope){scope->names, scope, prefix, open};
 }
 
-static struct source *new_source(struct builder *b, struct names *n)
+static struct output *new_output(struct builder *b, struct names *n)
 {
     if (n->n == n->room) {
         size_t room = n->room ? 2 * n->room : 16;
-        struct source *longer = ARENA_NEW(n->arena, struct source, room);
+        struct output *longer = ARENA_NEW(n->arena, struct output, room);
         if (!longer) {
             build_fail(b, OUT_OF_MEMORY);
             return NULL;
@@ -48,14 +48,15 @@ static void collect_layer(struct builder *b, const struct scope *scope, const st
     const char *name = l->name ? build_name(b, "%s%s", scope->prefix, l->name)
                                : build_name(b, "%s%zu", scope->prefix, number);
     if (l->name && text_is(l->name, samples_name))
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' stands for the samples and cannot be a layer's name", l->name));
+        build_fail(
+            b, FAIL(FAULT_EXPERIMENT, "'%s' stands for the samples and cannot be a layer's name", l->name));
     refuse_twins(b, scope->names, name);
-    struct source *s = b->fault ? NULL : new_source(b, scope->names);
-    if (!s)
+    struct output *o = b->fault ? NULL : new_output(b, scope->names);
+    if (!o)
         return;
-    *s = (struct source){.name = name, .layer = l, .open = scope->open, .tensor = -1};
+    *o = (struct output){.name = name, .layer = l, .open = scope->open, .tensor = -1};
     if (l->body) {
-        struct source residual = *s; /* the table may move */
+        struct output residual = *o; /* the table may move */
         struct scope body = names_inside(b, scope, &residual);
         collect(b, &body, l->body);
     }
@@ -68,25 +69,26 @@ static void collect(struct builder *b, const struct scope *scope, const struct l
         collect_layer(b, scope, l, number++);
 }
 
-void names_collect(struct builder *b, int x, const struct layer *first, struct names *names, struct scope *whole)
+void names_collect(struct builder *b, int x, const struct layer *first, struct names *names,
+                   struct scope *whole)
 {
     *names = (struct names){.arena = &b->g->arena, .n_begun = 1};
     *whole = (struct scope){.names = names, .prefix = ""};
-    struct source *samples = new_source(b, names);
+    struct output *samples = new_output(b, names);
     if (samples)
-        *samples = (struct source){.name = samples_name, .tensor = x};
+        *samples = (struct output){.name = samples_name, .tensor = x};
     collect(b, whole, first);
 }
 
-/* How this list names the source; NULL where it cannot. */
-static const char *name_in(const struct scope *scope, const struct source *s)
+/* How this list names it; NULL where it cannot. */
+static const char *name_in(const struct scope *scope, const struct output *o)
 {
     size_t n = strlen(scope->prefix);
-    bool is_named = !s->layer || s->layer->name;
-    return is_named && s->open <= n && text_starts(s->name, scope->prefix) ? s->name + n : NULL;
+    bool is_named = !o->layer || o->layer->name;
+    return is_named && o->open <= n && text_starts(o->name, scope->prefix) ? o->name + n : NULL;
 }
 
-static struct source *find(const struct scope *scope, const char *name)
+static struct output *find(const struct scope *scope, const char *name)
 {
     for (; scope; scope = scope->around)
         for (size_t i = 0; i < scope->names->n; i++) {
@@ -102,9 +104,9 @@ static const char *readable(const void *ctx, size_t i)
 {
     for (const struct scope *scope = ctx; scope; scope = scope->around)
         for (size_t k = 0; k < scope->names->n; k++) {
-            const struct source *s = &scope->names->at[k];
-            const char *name = s->tensor >= 0 ? name_in(scope, s) : NULL;
-            if (name && find(ctx, name) == s && i-- == 0)
+            const struct output *o = &scope->names->at[k];
+            const char *name = o->tensor >= 0 ? name_in(scope, o) : NULL;
+            if (name && find(ctx, name) == o && i-- == 0)
                 return name;
         }
     return NULL;
@@ -119,66 +121,69 @@ static void fail_to_find(struct builder *b, const struct scope *scope, const cha
     const char *what = is_later ? "does not stand before this layer, which can read earlier ones only"
                                 : "is not the name of an earlier layer";
     if (near)
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s; did you mean '%s'?", text_shown(name).text, what, near));
+        build_fail(b,
+                   FAIL(FAULT_EXPERIMENT, "'%s' %s; did you mean '%s'?", text_shown(name).text, what, near));
     else
         build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s: %s", text_shown(name).text, what, all));
 }
 
-static struct source *named(struct builder *b, const struct scope *scope, const char *name)
+static struct output *named(struct builder *b, const struct scope *scope, const char *name)
 {
-    struct source *s = find(scope, name);
-    if (s && s->tensor >= 0)
-        return s;
-    fail_to_find(b, scope, name, s);
+    struct output *o = find(scope, name);
+    if (o && o->tensor >= 0)
+        return o;
+    fail_to_find(b, scope, name, o);
     return NULL;
 }
 
-static void refuse_count(struct builder *b, const struct source *s)
+static void refuse_count(struct builder *b, const struct output *o)
 {
-    const struct kind *kind = s->layer->kind;
-    if (kind->joins_layers && s->n_in < 2)
+    const struct kind *kind = o->layer->kind;
+    if (kind->joins_layers && o->n_in < 2)
         build_fail(b, FAIL(FAULT_EXPERIMENT, "%s joins layers, but none are named", kind->name));
-    else if (!kind->joins_layers && s->n_in > 1)
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s reads one layer, but %zu are named: join them by add or concat first",
-                           kind->name, s->n_in));
-    for (size_t i = 1; i < s->n_in; i++)
+    else if (!kind->joins_layers && o->n_in > 1)
+        build_fail(b, FAIL(FAULT_EXPERIMENT,
+                           "%s reads one layer, but %zu are named: join them by add or concat first",
+                           kind->name, o->n_in));
+    for (size_t i = 1; i < o->n_in; i++)
         for (size_t k = 0; k < i; k++)
-            if (s->in[k] == s->in[i])
-                build_fail(b, FAIL(FAULT_EXPERIMENT, "%s joins '%s' with itself", kind->name, s->in[i]->name));
+            if (o->in[k] == o->in[i])
+                build_fail(b,
+                           FAIL(FAULT_EXPERIMENT, "%s joins '%s' with itself", kind->name, o->in[i]->name));
 }
 
-struct source *names_read(struct builder *b, const struct scope *scope, struct source *before)
+struct output *names_read(struct builder *b, const struct scope *scope, struct output *before)
 {
     struct names *n = scope->names;
-    struct source *s = &n->at[n->n_begun++];
-    const struct texts *from = &s->layer->from;
-    bool joins_before = s->layer->kind->joins_layers && from->n == 1;
-    s->in = ARENA_NEW(n->arena, struct source *, from->n + 1);
-    if (!s->in) {
+    struct output *o = &n->at[n->n_begun++];
+    const struct texts *from = &o->layer->from;
+    bool joins_before = o->layer->kind->joins_layers && from->n == 1;
+    o->in = ARENA_NEW(n->arena, struct output *, from->n + 1);
+    if (!o->in) {
         build_fail(b, OUT_OF_MEMORY);
         return NULL;
     }
-    b->place = from->n ? s->layer->from_place : s->layer->place;
+    b->place = from->n ? o->layer->from_place : o->layer->place;
     if (!from->n || joins_before)
-        s->in[s->n_in++] = before;
+        o->in[o->n_in++] = before;
     for (size_t i = 0; i < from->n && !b->fault; i++)
-        s->in[s->n_in++] = named(b, scope, from->at[i]);
+        o->in[o->n_in++] = named(b, scope, from->at[i]);
     if (!b->fault)
-        refuse_count(b, s);
-    for (size_t i = 0; i < s->n_in && !b->fault; i++)
-        s->in[i]->is_read = true;
-    b->place = s->layer->place;
-    return b->fault ? NULL : s;
+        refuse_count(b, o);
+    for (size_t i = 0; i < o->n_in && !b->fault; i++)
+        o->in[i]->is_read = true;
+    b->place = o->layer->place;
+    return b->fault ? NULL : o;
 }
 
 void names_check(struct builder *b, const struct names *names)
 {
     for (size_t i = 1; i < names->n && !b->fault; i++) {
-        const struct source *s = &names->at[i];
-        if (s->is_read)
+        const struct output *o = &names->at[i];
+        if (o->is_read)
             continue;
-        b->place = s->layer->place;
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s (%s): no layer reads what this one computes", s->name,
-                           s->layer->kind->name));
+        b->place = o->layer->place;
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s (%s): no layer reads what this one computes", o->name,
+                           o->layer->kind->name));
     }
 }

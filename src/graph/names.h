@@ -12,19 +12,19 @@
 #include "graph/build.h"
 
 /* What a layer can read: the samples, or another layer's output. */
-struct source {
-    const char *name;          /* in full: "block.norm", or by number where none is written: "block.2"          */
-    const struct layer *layer; /* NULL: the samples                                                             */
-    size_t open;               /* its name can be read from lists whose prefix has at least so many characters  */
-    int tensor;                /* -1: not made yet                                                              */
+struct output {
+    const char *name;          /* in full: "block.norm", or by number where none is written: "block.2" */
+    const struct layer *layer; /* NULL: the samples */
+    size_t open;               /* lists whose prefix has at least so many characters can name it */
+    int tensor;                /* -1: not made yet */
     bool is_read;
-    struct source **in; /* what it reads itself, where names_read has been here */
+    struct output **in; /* what it reads itself, where names_read has been here */
     size_t n_in;
 };
 
 struct names {
     struct arena *arena; /* the graph's */
-    struct source *at;   /* the samples, then every layer in the order in which they are written */
+    struct output *at;   /* the samples, then every layer in the order in which they are written */
     size_t n, room;
     size_t n_begun; /* of these, how many have been built or are being built */
 };
@@ -39,11 +39,12 @@ struct scope {
 
 /* Fills `names` with all layers of a network that begins with tensor x, and `whole` with its list. A name that stands
  * twice is a fault of the builder. */
-void names_collect(struct builder *b, int x, const struct layer *first, struct names *names, struct scope *whole);
+void names_collect(struct builder *b, int x, const struct layer *first, struct names *names,
+                   struct scope *whole);
 /* The list of a residual in this list. */
-struct scope names_inside(struct builder *b, const struct scope *scope, const struct source *residual);
+struct scope names_inside(struct builder *b, const struct scope *scope, const struct output *residual);
 /* The next layer, which stands in this list after `before`, with what it reads. NULL after a fault. */
-struct source *names_read(struct builder *b, const struct scope *scope, struct source *before);
+struct output *names_read(struct builder *b, const struct scope *scope, struct output *before);
 /* A layer that nobody reads is a fault of the builder, with its place. */
 void names_check(struct builder *b, const struct names *names);
 

@@ -28,10 +28,11 @@ static void try_op(const struct op *op, struct shape in, struct shape out)
     for (size_t batch = 1; batch <= 3; batch++)
         for (int adds = 0; adds < 2; adds++) {
             char what[160];
-            snprintf(what, sizeof what,
-                     "%s, %zux%zux%zu, kernel %zu, stride %zu, pad %zu, groups %zu, batch %zu, relu %d, adds %d",
-                     op_rows[op->kind].name, in.c, in.h, in.w, op->kernel, op->stride, op->pad, op->groups,
-                     batch, op->relu, adds);
+            snprintf(
+                what, sizeof what,
+                "%s, %zux%zux%zu, kernel %zu, stride %zu, pad %zu, groups %zu, batch %zu, relu %d, adds %d",
+                op_rows[op->kind].name, in.c, in.h, in.w, op->kernel, op->stride, op->pad, op->groups, batch,
+                op->relu, adds);
             expect_small(judge_op(op, in, out, batch, adds, 7 * batch + in.h), what);
         }
 }
@@ -60,7 +61,8 @@ static void a_convolution_of_any_kernel_stride_and_padding(void **state)
 static void a_convolution_of_groups(void **state)
 {
     (void)state;
-    static const size_t groups[][3] = {/* in, out, groups */ {2, 2, 2}, {4, 2, 2}, {3, 6, 3}, {4, 4, 4}, {6, 4, 2}};
+    static const size_t groups[][3] = {
+        /* in, out, groups */ {2, 2, 2}, {4, 2, 2}, {3, 6, 3}, {4, 4, 4}, {6, 4, 2}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         for (size_t stride = 1; stride <= 2; stride++)
             for (size_t pad = 0; pad <= 1; pad++) {

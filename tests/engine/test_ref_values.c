@@ -121,8 +121,8 @@ static void convolution_of_groups(void **state)
 static void concat(void **state)
 {
     (void)state;
-    check(&ref_concat, &(struct op){.kind = OP_CONCAT}, 2, (struct shape){2, 2, 3}, (struct shape){5, 2, 3}, 0, 0,
-          concat_values, COUNT(concat_values));
+    check(&ref_concat, &(struct op){.kind = OP_CONCAT}, 2, (struct shape){2, 2, 3}, (struct shape){5, 2, 3},
+          0, 0, concat_values, COUNT(concat_values));
 }
 
 static void linear(void **state)

@@ -286,7 +286,8 @@ static void settings_that_are_left_out_are_those_of_pytorch(void **state)
     const struct batchnorm_layer *norm = net_layer(&net, "batchnorm")->settings;
     const struct pool_layer *pool = net_layer(&net, "maxpool")->settings;
     const struct dropout_layer *dropout = net_layer(&net, "dropout")->settings;
-    assert_true(conv->stride == 1 && conv->pad == 0 && conv->groups == 1 && conv->bias && conv->init == LAYER_INIT_DEFAULT);
+    assert_true(conv->stride == 1 && conv->pad == 0 && conv->groups == 1 && conv->bias &&
+                conv->init == LAYER_INIT_DEFAULT);
     assert_true(linear->bias && linear->init == LAYER_INIT_DEFAULT);
     assert_true(norm->eps == 1e-5 && norm->momentum == 0.1);
     assert_true(pool->stride == 0 && pool->pad == 0); /* stride 0: as the kernel */
@@ -545,7 +546,8 @@ static void every_op_and_layer_row_is_filled(void **state)
         assert_non_null(kind->help);
         assert_non_null(kind->row);
         assert_int_equal(kind->holds_layers, strcmp(kind->name, "residual") == 0);
-        assert_int_equal(kind->joins_layers, strcmp(kind->name, "add") == 0 || strcmp(kind->name, "concat") == 0);
+        assert_int_equal(kind->joins_layers,
+                         strcmp(kind->name, "add") == 0 || strcmp(kind->name, "concat") == 0);
         for (size_t k = 0; k < kind->n_fields; k++)
             assert_true(kind->fields[k].offset < kind->size && kind->fields[k].help);
     }

@@ -99,7 +99,8 @@ static void expect_wiring(const char *model, const char *wiring)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s %s", op->name, op_rows[op->kind].name);
         for (int k = 0; k < 2 && op->in[k] >= 0; k++) {
             int producer = g->tensors[op->in[k]].producer;
-            n += (size_t)snprintf(text + n, sizeof text - n, " %s", producer < 0 ? "input" : g->ops[producer].name);
+            n += (size_t)snprintf(text + n, sizeof text - n, " %s",
+                                  producer < 0 ? "input" : g->ops[producer].name);
         }
         n += (size_t)snprintf(text + n, sizeof text - n, "\n");
     }
@@ -107,7 +108,7 @@ static void expect_wiring(const char *model, const char *wiring)
     graph_free(g);
 }
 
-#define END "  - globalpool\n  - linear: {out: 10, name: end}\n"
+#define END                "  - globalpool\n  - linear: {out: 10, name: end}\n"
 #define ENDS(before, pool) pool " globalpool " before "\nend linear " pool "\nloss cross-entropy end\n"
 
 static void a_layer_reads_any_earlier_one_by_its_name(void **state)
@@ -183,8 +184,9 @@ static void what_does_not_fit_is_named_with_line_and_column(void **state)
                  "net.yaml:7:5: 2: 3 x 14 x 14 and 3 x 28 x 28 cannot be added");
     expect_fault("  - conv: {out: 3, kernel: 1, name: a}\n  - add: input\n",
                  "net.yaml:6:5: 1: 3 x 28 x 28 and 1 x 28 x 28 cannot be added");
-    expect_fault("  - conv: {out: 3, kernel: 1, name: a}\n  - maxpool: {kernel: 2}\n  - concat: {from: a, name: c}\n",
-                 "net.yaml:7:5: c: 3 x 14 x 14 and 3 x 28 x 28 have not the same pixels");
+    expect_fault(
+        "  - conv: {out: 3, kernel: 1, name: a}\n  - maxpool: {kernel: 2}\n  - concat: {from: a, name: c}\n",
+        "net.yaml:7:5: c: 3 x 14 x 14 and 3 x 28 x 28 have not the same pixels");
     expect_fault("  - conv: {out: 6, kernel: 1}\n  - conv: {out: 8, kernel: 1, groups: 3}\n",
                  "net.yaml:6:5: 1 (conv): 3 groups do not divide the 6 channels read and the 8 made");
     expect_fault("  - conv: {out: 6, kernel: 1}\n  - conv: {out: 8, kernel: 1, groups: 4}\n",
@@ -197,13 +199,15 @@ static void a_name_that_leads_nowhere_is_named_with_the_nearest(void **state)
     expect_fault("  - tanh: {name: stem}\n  - tanh: {from: stme}\n",
                  "net.yaml:6:18: 'stme' is not the name of an earlier layer; did you mean 'stem'?");
     expect_fault("  - tanh\n  - add: x\n", "net.yaml:6:10: 'x' is not the name of an earlier layer: input");
-    expect_fault("  - tanh: {from: later}\n  - tanh: {name: later}\n",
-                 "net.yaml:5:18: 'later' does not stand before this layer, which can read earlier ones only: input");
+    expect_fault(
+        "  - tanh: {from: later}\n  - tanh: {name: later}\n",
+        "net.yaml:5:18: 'later' does not stand before this layer, which can read earlier ones only: input");
     expect_fault("  - tanh: {name: itself, from: itself}\n", "'itself' does not stand before this layer");
     expect_fault("  - residual: [tanh: {name: inside}]\n  - add: inside\n",
                  "net.yaml:6:10: 'inside' is not the name of an earlier layer: input");
     expect_fault("  - residual: [tanh: {name: inside}]\n  - add: 0.inside\n", "'0.inside' is not the name");
-    expect_fault("  - residual: {name: block, layers: [tanh, add: block]}\n", "'block' does not stand before");
+    expect_fault("  - residual: {name: block, layers: [tanh, add: block]}\n",
+                 "'block' does not stand before");
     expect_fault("  - tanh: {name: t}\n  - residual: [tanh: {from: t}, tanh: {name: t}]\n",
                  "net.yaml:6:29: 't' does not stand before this layer"); /* the nearest t is the later one */
     expect_fault("  - residual: {name: block, layers: [tanh: {name: inside}]}\n  - add: block.insde\n",

@@ -94,13 +94,11 @@ static bool read_only_by(const struct graph *g, int tensor, enum op_kind kind)
     return g->tensors[tensor].n_uses == 1 && fused_readers(g, tensor, kind, &which) == 1;
 }
 
-/* A convolution and another op. The convolution completes the tensor's gradient, so it must be the last in the way
- * back: before the sum into which the other one goes, at the latest. */
 static bool read_by_conv_and(const struct graph *g, int tensor, enum op_kind other)
 {
-    int conv = 0, which = 0;
-    return g->tensors[tensor].n_uses == 2 && fused_readers(g, tensor, OP_CONV, &conv) == 1 &&
-           fused_readers(g, tensor, other, &which) == 1 && conv < which;
+    int which;
+    return g->tensors[tensor].n_uses == 2 && fused_readers(g, tensor, OP_CONV, &which) == 1 &&
+           fused_readers(g, tensor, other, &which) == 1;
 }
 
 static bool halves(const struct op *op, struct shape in)
@@ -203,7 +201,8 @@ static bool op_fits(struct launches *p, int i)
         return add_fits(p->graph, op);
     case OP_SHORTCUT:
         return shortcut_fits(p->graph, op);
-    case OP_CONCAT:
+    case OP_CONCAT: /* without it there is one chain of convolutions, each of which is the last to add to its
+                       input's gradient */
         return false;
     default:
         return stands_alone(p->graph, op);

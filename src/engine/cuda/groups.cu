@@ -43,7 +43,8 @@ extern "C" __global__ void groups_forward(struct call c)
         for (uint32_t tap = 0; tap < taps; tap++) {
             uint32_t iy = under(&c, y, tap / c.kernel), ix = under(&c, x, tap % c.kernel);
             for (uint32_t k = 0; iy < c.in.h && ix < c.in.w && k < group_in(&c); k++)
-                sum += weight[(o * (size_t)group_in(&c) + k) * taps + tap] * get(in, place(c.in, n, iy, ix, first + k));
+                sum += weight[(o * (size_t)group_in(&c) + k) * taps + tap] *
+                       get(in, place(c.in, n, iy, ix, first + k));
         }
         put(out, i, sum + (bias ? bias[o] : 0));
     }
@@ -76,8 +77,8 @@ extern "C" __global__ void groups_back_input(struct call c)
 }
 
 /* One weight's share of a stretch of pixels: every `step`-th from `k` on. */
-static __device__ float weight_sum(const struct call *c, uint32_t o, uint32_t channel, uint32_t tap, size_t k, size_t end,
-                                   uint32_t step)
+static __device__ float weight_sum(const struct call *c, uint32_t o, uint32_t channel, uint32_t tap, size_t k,
+                                   size_t end, uint32_t step)
 {
     struct numbers in = at_seat(c->x[0], c->in, c->batch), dy = at_seat(c->dy, c->out, c->batch);
     float sum = 0;

@@ -26,7 +26,8 @@ INLINE void copy_piece(const struct among *a, const void *x, void *y, struct pie
             size_t to = piece.out + i * a->out->sample_step + row * a->out->shape.w * a->out->pixel_step;
             for (size_t column = 0; column < a->out->shape.w; column++)
                 lanes_store(y, to + column * a->out->pixel_step,
-                            lanes_load(x, from + column * a->stride * a->in->pixel_step, number, n), number, n);
+                            lanes_load(x, from + column * a->stride * a->in->pixel_step, number, n), number,
+                            n);
         }
 }
 

@@ -110,22 +110,23 @@ static fault is_fast(struct program *p, const struct unit *u, const struct conv_
     return OK;
 }
 
-/* The least that is fast: a group for each channel of the padding, too; several groups as one; all as one. */
+/* The least that is fast: several groups as one; of groups of a single channel, those of a block; all as one. */
 static fault widen_shape(struct program *p, const struct unit *u, struct conv_shape *s)
 {
     const struct conv_shape narrow = *s;
     size_t in = layout_stored(&u->in), out = layout_stored(&u->out);
     bool fast = false;
-    if (s->groups > 1 && s->groups == s->c_in && s->groups == s->c_out) {
-        s->c_in = s->c_out = s->groups = in;
-        TRY(is_fast(p, u, s, &fast));
-    }
     for (size_t n = narrow.groups / 2; !fast && n > 1; n--)
         if (narrow.groups % n == 0) {
             *s = narrow;
             s->groups = n;
             TRY(is_fast(p, u, s, &fast));
         }
+    if (!fast && narrow.groups == narrow.c_in && narrow.groups == narrow.c_out && in % u->in.lanes == 0) {
+        s->c_in = s->c_out = in;
+        s->groups = in / u->in.lanes;
+        TRY(is_fast(p, u, s, &fast));
+    }
     if (fast)
         return OK;
     s->c_in = in;

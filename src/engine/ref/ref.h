@@ -23,11 +23,11 @@ struct ref_call {
     size_t of;       /* ... which has so many */
     bool learning;   /* batch statistics and dropout; else running statistics, nothing dropped */
     struct shape in, out; /* in: of x[0], and but for a concat of x[1] */
-    const real *x[2]; /* [batch][in]  */
-    real *y;          /* [batch][out]; only read by a backward step */
-    const real *dy;   /* [batch][out] */
-    real *dx[2];      /* [batch][in]; NULL where it is not wanted */
-    bool adds[2];     /* dx is added to what is there */
+    const real *x[2];     /* [batch][in]  */
+    real *y;              /* [batch][out]; only read by a backward step */
+    const real *dy;       /* [batch][out] */
+    real *dx[2];          /* [batch][in]; NULL where it is not wanted */
+    bool adds[2];         /* dx is added to what is there */
     const real *weight, *bias;
     real *dweight, *dbias;  /* overwritten */
     real *mean, *var;       /* running statistics */

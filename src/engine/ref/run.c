@@ -3,16 +3,13 @@
 #include "engine/ref/ref.h"
 
 static const struct ref_row *const ref_rows[N_OPS] = {
-    [OP_CONV] = &ref_conv,         [OP_BATCHNORM] = &ref_batchnorm,
-    [OP_LINEAR] = &ref_linear,     [OP_ADD] = &ref_add,
-    [OP_CONCAT] = &ref_concat,     [OP_RELU] = &ref_relu,         [OP_TANH] = &ref_tanh,
-    [OP_SIGMOID] = &ref_sigmoid,   [OP_MAXPOOL] = &ref_maxpool,
-    [OP_AVGPOOL] = &ref_avgpool,   [OP_GLOBALPOOL] = &ref_globalpool,
-    [OP_SHORTCUT] = &ref_shortcut, [OP_DROPOUT] = &ref_dropout,
-    [OP_RESHAPE] = &ref_reshape,   [OP_SEND] = &ref_send,
-    [OP_RECEIVE] = &ref_receive,   [OP_CROSS_ENTROPY] = &ref_cross_entropy,
-    [OP_MSE] = &ref_mse,           [OP_HINGE] = &ref_hinge,
-    [OP_LOGISTIC] = &ref_logistic,
+    [OP_CONV] = &ref_conv,       [OP_BATCHNORM] = &ref_batchnorm,   [OP_LINEAR] = &ref_linear,
+    [OP_ADD] = &ref_add,         [OP_CONCAT] = &ref_concat,         [OP_RELU] = &ref_relu,
+    [OP_TANH] = &ref_tanh,       [OP_SIGMOID] = &ref_sigmoid,       [OP_MAXPOOL] = &ref_maxpool,
+    [OP_AVGPOOL] = &ref_avgpool, [OP_GLOBALPOOL] = &ref_globalpool, [OP_SHORTCUT] = &ref_shortcut,
+    [OP_DROPOUT] = &ref_dropout, [OP_RESHAPE] = &ref_reshape,       [OP_CROSS_ENTROPY] = &ref_cross_entropy,
+    [OP_SEND] = &ref_send,       [OP_RECEIVE] = &ref_receive,
+    [OP_MSE] = &ref_mse,         [OP_HINGE] = &ref_hinge,           [OP_LOGISTIC] = &ref_logistic,
 };
 
 static real *in_memory(const struct ref_walk *w, size_t at)

@@ -39,9 +39,8 @@ static double conv_pixel(const struct ref_call *c, size_t n, size_t o, size_t y,
             for (size_t kx = 0; kx < c->op->kernel; kx++) {
                 size_t iy, ix;
                 if (under(c->op, y, ky, c->in.h, &iy) && under(c->op, x, kx, c->in.w, &ix))
-                    sum +=
-                        (double)c->weight[weight_at(c, o, i, ky, kx)] *
-                        c->x[0][ref_at(c->in, n, first + i, iy, ix)];
+                    sum += (double)c->weight[weight_at(c, o, i, ky, kx)] *
+                           c->x[0][ref_at(c->in, n, first + i, iy, ix)];
             }
     return sum;
 }
@@ -84,7 +83,8 @@ static bool above(const struct op *op, size_t i, size_t k, size_t side, size_t *
 static double conv_input_gradient(const struct ref_call *c, size_t n, size_t i, size_t iy, size_t ix)
 {
     double sum = 0;
-    size_t group_out = c->out.c / c->op->groups, first = i / group_in(c) * group_out, within = i % group_in(c);
+    size_t group_out = c->out.c / c->op->groups, first = i / group_in(c) * group_out,
+           within = i % group_in(c);
     for (size_t o = first; o < first + group_out; o++)
         for (size_t ky = 0; ky < c->op->kernel; ky++)
             for (size_t kx = 0; kx < c->op->kernel; kx++) {
