@@ -165,7 +165,7 @@ static fault recover(struct call_line *c)
         return give_up(c, "others go on without it");
     if (!can_answer(c, c->asked))
         return find_another(c);
-    if (has_had_its_time(c) || !c->answer_bytes)
+    if (!c->answer_bytes)
         return give_up(c, "it does not answer");
     c->is_lost = false;
     c->caller->may_hear_twice = true;
@@ -221,8 +221,12 @@ fault call_end(struct call_line *c, struct call_head *answer, struct parcel *row
     fault f = OK;
     rows->rows = NULL;
     c->since = link_now_s(link_of(c));
-    while (!f && (c->state == CALL_ASKED || c->state == CALL_LOST))
-        f = c->state == CALL_LOST ? find_another(c) : await(c, answer, rows);
+    while (!f && (c->state == CALL_ASKED || c->state == CALL_LOST)) {
+        if (has_had_its_time(c))
+            f = give_up(c, "it does not answer");
+        else
+            f = c->state == CALL_LOST ? find_another(c) : await(c, answer, rows);
+    }
     if (c->caller->may_hear_twice)
         link_forget(link_of(c), CALL_DOWN + c->number + 1);
     return f;

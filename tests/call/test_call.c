@@ -28,7 +28,9 @@ enum { HAS_ROWS = 1 };
 
 struct books {
     size_t n_callers;
-    bool is_alone[SERVICES], answers_rows_alone[SERVICES]; /* it has no standby; it has no letter to say */
+    bool is_alone[SERVICES];           /* it has no standby */
+    bool answers_rows_alone[SERVICES]; /* it has no letter to say */
+    bool is_mute[SERVICES];            /* it lives, and answers nothing */
     struct asker {
         struct caller caller;
         struct call_line lines[SERVICES];
@@ -247,7 +249,7 @@ static fault serve(struct agent *a)
         s->heard++;
         TRY(hear(a, s, &x));
         service_look_who_is_gone(&s->service);
-        if (s->service.leads)
+        if (s->service.leads && !b->is_mute[which])
             TRY(go_on(a, s, b->answers_rows_alone[which]));
     }
     return OK;
@@ -371,6 +373,7 @@ static void play(unsigned seed, struct history *h, void **state)
     for (size_t s = 0; s < SERVICES; s++) {
         b->answers_rows_alone[s] = rng_below(&r, 4) == 0;
         b->is_alone[s] = b->answers_rows_alone[s] || rng_below(&r, 3) == 0;
+        b->is_mute[s] = !is_calm && rng_below(&r, 15) == 0;
     }
     fill_rows(&g);
     fault f = cast_go(&g);
@@ -394,7 +397,7 @@ static void play(unsigned seed, struct history *h, void **state)
     *state = NULL;
 }
 
-static unsigned n_worlds = 300, first_world;
+static unsigned n_worlds = 500, first_world;
 
 static void every_call_is_answered_or_given_up_by_name_and_applied_once(void **state)
 {
