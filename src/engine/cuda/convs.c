@@ -202,9 +202,10 @@ static void add_input_gradient(struct launches *p, const struct call *c)
 
 void conv_backward(struct launches *p, const struct call *c)
 {
-    if (c->bias != CUDA_NONE)
+    if (c->weights && c->bias != CUDA_NONE)
         launches_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
-    add_weight_gradient(p, c);
+    if (c->weights)
+        add_weight_gradient(p, c);
     if (c->dx[0].at)
         add_input_gradient(p, c);
 }
