@@ -181,8 +181,9 @@ static void named_models_by_parts_are_the_whole(void **state)
         const char *name;
         size_t side, n_pretended, n_real; /* cuts */
         bool is_fused;
-    } models[] = {{"logistic", 8, 1, 6, false}, {"mlp:12-8", 8, 2, 6, false},  {"lenet", 28, 1, 12, false},
-                  {"resnet20", 8, 1, 12, false}, {"fashion-cnn", 28, 0, 12, true}, {"resnet20", 32, 0, 12, true},
+    } models[] = {{"logistic", 8, 1, 6, false},     {"mlp:12-8", 8, 2, 6, false},
+                  {"lenet", 28, 1, 12, false},      {"resnet20", 8, 1, 12, false},
+                  {"fashion-cnn", 28, 0, 12, true}, {"resnet20", 32, 0, 12, true},
                   {"resnet56", 8, 0, 6, false}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct shape shape = {models[i].name[0] == 'r' ? 3 : 1, models[i].side, models[i].side};

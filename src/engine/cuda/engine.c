@@ -1,42 +1,14 @@
-/* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels.
- *
- *   learn:    the lessons take seats, as many at once as memory allows; seats and picks are sent over, the
- *             list of launches runs, losses and hits come back; so for every micro-batch, one after the other
- *   pass:     the passes that run the same list of launches take seats together
- *   examine:  the samples are cut into pieces of fixed size; a piece takes a seat
+/* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels (seats.c).
  *
  * Rows, samples and activations stay in device memory. Updates and mixes are only queued: the one who reads
  * waits.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/cuda/cuda.h"
 #include "engine/cuda/measure.h"
-#include "engine/cuda/launches.h"
-
-enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
-
-/* The lists of launches. Micro-batches have two sizes at most, a larger and a smaller; each has its own lists. */
-enum { SIZES = 2, STRETCHES = 3, EXAM = 0, LESSON, PASS = LESSON + SIZES, N_LISTS = PASS + SIZES * STRETCHES };
-
-struct cuda {
-    struct engine engine; /* first */
-    struct device device;
-    struct store store;
-    struct input inputs[2];       /* training and test samples on the device */
-    CUdeviceptr sample_memory[2]; /* owned */
-    size_t sample_bytes;
-    struct launches lists[N_LISTS];   /* some are not there */
-    size_t n_bytes;                   /* of the memory */
-    CUdeviceptr memory, seats, picks; /* owned: of whichever list runs */
-    size_t slot_bytes;
-    CUdeviceptr slots;             /* owned: [replica][flight], what a micro-batch keeps from pass to pass */
-    struct seat *seats_host;       /* owned, pinned: [most seats] */
-    struct seat_pick *picks_host;  /* owned, pinned: [most seats][batch] */
-    struct outcome *outcomes_host; /* owned, pinned: [most seats] */
-};
 
 static fault check_setup(const struct engine_setup *s)
 {
@@ -65,23 +37,6 @@ static fault open_samples(struct cuda *c, const struct samples *s, int source)
     return device_wait(&c->device);
 }
 
-static size_t n_slots(const struct engine_setup *s)
-{
-    return s->n_replicas * s->flights;
-}
-
-/* 0: it is one of the larger micro-batches, 1: of the smaller. */
-static int size_of_micro(const struct engine_setup *s, size_t micro)
-{
-    return micro_of(s, micro).n < micro_most(s);
-}
-
-static int list_of_pass(const struct engine_setup *s, enum pass_kind kind, size_t micro)
-{
-    int stretch = kind == PASS_FORWARD ? 0 : kind == PASS_WEIGHTS ? 2 : 1;
-    return PASS + STRETCHES * size_of_micro(s, micro) + stretch;
-}
-
 /* As many seats as are wanted and memory allows: planned for one seat first, then for all. */
 static fault plan_seats(struct cuda *c, struct launches *p, struct launches_wish wish)
 {
@@ -90,7 +45,7 @@ static fault plan_seats(struct cuda *c, struct launches *p, struct launches_wish
     TRY(CU(&c->device.driver, cuMemGetInfo, &unused, &all));
     wish.n_seats = 1;
     TRY(launches_plan(p, &c->device, s, wish));
-    size_t slots = p->n_kept * n_slots(s), left = unused > slots ? unused - slots : 0;
+    size_t slots = p->n_kept * cuda_slots(s), left = unused > slots ? unused - slots : 0;
     size_t fit = left / 4 * 3 / p->n_bytes;
     launches_release(p);
     wish.n_seats = larger(1, smaller(wanted, fit));
@@ -101,7 +56,7 @@ static fault plan_seats(struct cuda *c, struct launches *p, struct launches_wish
 static fault plan_lessons(struct cuda *c, size_t micro)
 {
     const struct engine_setup *s = &c->engine.setup;
-    struct launches *first = &c->lists[LESSON], *p = first + size_of_micro(s, micro);
+    struct launches *first = &c->lists[LIST_LESSON], *p = first + cuda_micro_size(s, micro);
     struct launches_wish wish = {PLAN_LESSON, PASS_FORWARD, s->n_replicas, micro_of(s, micro).n};
     if (p->device)
         return OK;
@@ -116,14 +71,15 @@ static fault plan_passes(struct cuda *c, size_t micro)
     const struct engine_setup *s = &c->engine.setup;
     static const enum pass_kind whole[] = {PASS_FORWARD, PASS_BACKWARD},
                                 apart[] = {PASS_FORWARD, PASS_INPUTS, PASS_WEIGHTS};
-    struct launches_wish wish = {.kind = s->splits ? PLAN_SPLIT_PASSES : PLAN_PASSES, .batch = micro_of(s, micro).n};
+    struct launches_wish wish = {.kind = s->splits ? PLAN_SPLIT_PASSES : PLAN_PASSES,
+                                 .batch = micro_of(s, micro).n};
     for (int k = 0; k < (s->splits ? 3 : 2); k++) {
         wish.pass = (s->splits ? apart : whole)[k];
-        int list = list_of_pass(s, wish.pass, micro);
+        int list = cuda_pass_list(s, wish.pass, micro);
         struct launches *p = &c->lists[list];
-        wish.n_seats = list == PASS ? s->n_replicas : c->lists[PASS].n_seats;
+        wish.n_seats = list == LIST_PASS ? s->n_replicas : c->lists[LIST_PASS].n_seats;
         if (!p->device)
-            TRY(list == PASS ? plan_seats(c, p, wish) : launches_plan(p, &c->device, s, wish));
+            TRY(list == LIST_PASS ? plan_seats(c, p, wish) : launches_plan(p, &c->device, s, wish));
         c->slot_bytes = larger(c->slot_bytes, round_up(p->n_kept, 256));
     }
     return OK;
@@ -138,7 +94,7 @@ static fault plan_lists(struct cuda *c)
         TRY(plan_lessons(c, k));
     struct launches_wish exam = {PLAN_EXAM, PASS_FORWARD, EXAM_SEATS, EXAM_BATCH};
     if (!is_part)
-        TRY(plan_seats(c, &c->lists[EXAM], exam));
+        TRY(plan_seats(c, &c->lists[LIST_EXAM], exam));
     for (size_t k = 0; s->flights && k < micro_batches(s); k++)
         TRY(plan_passes(c, k));
     return OK;
@@ -160,9 +116,9 @@ static fault take_memory(struct cuda *c)
     for (int i = 0; i < N_LISTS; i++) {
         c->n_bytes = larger(c->n_bytes, c->lists[i].n_bytes);
         most = larger(most, c->lists[i].n_seats);
-        n_picks = larger(n_picks, i == EXAM ? 0 : c->lists[i].n_seats * s->batch);
+        n_picks = larger(n_picks, i == LIST_EXAM ? 0 : c->lists[i].n_seats * s->batch);
     }
-    TRY(driver_take(d, c->slot_bytes * n_slots(s), "micro-batches under way", &c->slots));
+    TRY(driver_take(d, c->slot_bytes * cuda_slots(s), "micro-batches under way", &c->slots));
     TRY(driver_take(d, c->n_bytes, "activations", &c->memory));
     TRY(driver_take(d, most * sizeof(struct seat), "seats", &c->seats));
     TRY(driver_take(d, n_picks * sizeof(struct seat_pick), "picks", &c->picks));
@@ -178,7 +134,7 @@ static fault open_lists(struct cuda *c)
     struct launch_places places = {c->memory, c->seats,     c->picks, {c->inputs[0], c->inputs[1]},
                                    c->slots,  c->slot_bytes};
     for (int i = 0; i < N_LISTS; i++) {
-        places.picks = i == EXAM ? 0 : c->picks;
+        places.picks = i == LIST_EXAM ? 0 : c->picks;
         if (c->lists[i].device)
             TRY(launches_place(&c->lists[i], &places));
     }
@@ -257,207 +213,6 @@ static fault cuda_usable(void)
     return OK;
 }
 
-static fault seat_rows(struct cuda *c, size_t replica, struct seat *seat)
-{
-    TRY(store_find(&c->store, ROW_PARAMS, replica, &seat->params));
-    TRY(store_find(&c->store, ROW_GRADS, replica, &seat->grads));
-    return store_find(&c->store, ROW_STATS, replica, &seat->stats);
-}
-
-/* Runs a list of launches for the first n seats and brings back what came of them. */
-static fault run_seats(struct cuda *c, struct launches *p, size_t n)
-{
-    const struct driver *d = &c->device.driver;
-    CUstream stream = c->device.stream;
-    TRY(CU(d, cuMemcpyHtoDAsync, c->seats, c->seats_host, n * sizeof(struct seat), stream));
-    TRY(launches_run(p, n));
-    TRY(CU(d, cuMemcpyDtoHAsync, c->outcomes_host, c->memory + p->outcomes_at, n * sizeof(struct outcome),
-           stream));
-    return device_wait(&c->device);
-}
-
-/* The picks of the whole batch; which of them are a seat's samples says the seat. */
-static void seat_picks(struct cuda *c, size_t seat, const struct pick *picks)
-{
-    size_t batch = c->engine.setup.batch;
-    for (size_t k = 0; k < batch; k++)
-        c->picks_host[seat * batch + k] = (struct seat_pick){picks[k].sample, picks[k].flip, picks[k].dy, picks[k].dx, 0};
-}
-
-static fault send_picks(struct cuda *c, size_t n)
-{
-    return CU(&c->device.driver, cuMemcpyHtoDAsync, c->picks, c->picks_host,
-              n * c->engine.setup.batch * sizeof(struct seat_pick), c->device.stream);
-}
-
-static fault learn_micro(struct cuda *c, struct lesson *lessons, size_t n, size_t micro)
-{
-    const struct engine_setup *s = &c->engine.setup;
-    struct micro at = micro_of(s, micro);
-    for (size_t i = 0; i < n; i++) {
-        c->seats_host[i] = (struct seat){.seed = lessons[i].seed,
-                                         .counted = (uint32_t)at.n,
-                                         .first = (uint32_t)at.first,
-                                         .adds = micro > 0};
-        TRY(seat_rows(c, lessons[i].replica, &c->seats_host[i]));
-    }
-    TRY(run_seats(c, &c->lists[LESSON + size_of_micro(s, micro)], n));
-    for (size_t i = 0; i < n; i++) {
-        lessons[i].loss += c->outcomes_host[i].loss / (double)s->batch;
-        lessons[i].hits += c->outcomes_host[i].hits;
-    }
-    return OK;
-}
-
-static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        seat_picks(c, i, lessons[i].picks);
-        lessons[i].loss = 0;
-        lessons[i].hits = 0;
-    }
-    TRY(send_picks(c, n));
-    for (size_t k = 0; k < micro_batches(&c->engine.setup); k++)
-        TRY(learn_micro(c, lessons, n, k));
-    return OK;
-}
-
-static fault learn_all(struct cuda *c, struct lesson *lessons, size_t n)
-{
-    size_t most = c->lists[LESSON].n_seats;
-    assert(most); /* a part gives no lessons */
-    for (size_t done = 0; done < n; done += most)
-        TRY(learn_some(c, lessons + done, smaller(n - done, most)));
-    lessons_tell(lessons, n);
-    return OK;
-}
-
-/* Where a flight's values or gradients lie in a row; NULL where nothing crosses. */
-static fault seat_crossing(struct cuda *c, enum row row, const struct pass *pass, float **out)
-{
-    TRY(store_find(&c->store, row, pass->replica, out));
-    if (*out)
-        *out += crossing_at(&c->engine.setup, row, pass->flight, 0);
-    return OK;
-}
-
-static fault seat_pass(struct cuda *c, const struct pass *pass, size_t i)
-{
-    const struct engine_setup *s = &c->engine.setup;
-    struct micro at = micro_of(s, pass->micro);
-    struct seat *seat = &c->seats_host[i];
-    *seat = (struct seat){.seed = pass->seed,
-                          .counted = (uint32_t)at.n,
-                          .first = (uint32_t)at.first,
-                          .adds = pass->adds,
-                          .slot = (uint32_t)(pass->replica * s->flights + pass->flight)};
-    TRY(seat_rows(c, pass->replica, seat));
-    TRY(seat_crossing(c, ROW_INPUTS, pass, &seat->inputs));
-    TRY(seat_crossing(c, ROW_OUTPUTS, pass, &seat->outputs));
-    TRY(seat_crossing(c, ROW_OUTPUT_GRADS, pass, &seat->output_grads));
-    TRY(seat_crossing(c, ROW_INPUT_GRADS, pass, &seat->input_grads));
-    if (pass->kind == PASS_FORWARD)
-        seat_picks(c, i, pass->picks);
-    return OK;
-}
-
-/* The passes of a list among [*at, n), as many as have seats; *at is then behind the last of them. */
-static fault pass_some(struct cuda *c, int list, struct pass *passes, size_t n, size_t *at)
-{
-    const struct engine_setup *s = &c->engine.setup;
-    struct launches *p = &c->lists[list];
-    size_t first = *at, n_seated = 0;
-    for (; *at < n && n_seated < p->n_seats; ++*at)
-        if (list_of_pass(s, passes[*at].kind, passes[*at].micro) == list)
-            TRY(seat_pass(c, &passes[*at], n_seated++));
-    if (n_seated == 0)
-        return OK;
-    bool forward = p->pass == PASS_FORWARD, has_loss = forward && graph_has_loss(s->graph);
-    if (forward)
-        TRY(send_picks(c, n_seated));
-    TRY(run_seats(c, p, n_seated));
-    for (size_t i = first, seat = 0; i < *at; i++) {
-        if (list_of_pass(s, passes[i].kind, passes[i].micro) != list)
-            continue;
-        passes[i].loss = has_loss ? c->outcomes_host[seat].loss / (double)s->batch : 0;
-        passes[i].hits = has_loss ? c->outcomes_host[seat].hits : 0;
-        seat++;
-    }
-    return OK;
-}
-
-static fault pass_all(struct cuda *c, struct pass *passes, size_t n)
-{
-    TRY(engine_check_passes(&c->engine, passes, n));
-    for (int list = PASS; list < N_LISTS; list++)
-        for (size_t at = 0; c->lists[list].device && at < n;)
-            TRY(pass_some(c, list, passes, n, &at));
-    return OK;
-}
-
-/* The pieces of all exams one after the other, counted through: which exam the next belongs to, and its
- * first. */
-struct exam_cursor {
-    size_t exam, done;
-};
-
-static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
-                         size_t *n_seated)
-{
-    *n_seated = 0;
-    while (at->exam < n && *n_seated < c->lists[EXAM].n_seats) {
-        struct exam *x = &exams[at->exam];
-        struct seat *seat = &c->seats_host[*n_seated];
-        if (at->done >= x->n) {
-            *at = (struct exam_cursor){at->exam + 1, 0};
-            continue;
-        }
-        *seat = (struct seat){.counted = (uint32_t)smaller(EXAM_BATCH, x->n - at->done),
-                              .source = !x->on_train,
-                              .first = (uint32_t)(x->first + at->done)};
-        TRY(seat_rows(c, x->replica, seat));
-        at->done += seat->counted;
-        ++*n_seated;
-    }
-    return OK;
-}
-
-/* Adds what the seats found to their exams, in the order in which they were seated. */
-static void collect_pieces(const struct cuda *c, struct exam *exams, struct exam_cursor at, size_t n_seated)
-{
-    for (size_t i = 0; i < n_seated; i++) {
-        while (at.done >= exams[at.exam].n)
-            at = (struct exam_cursor){at.exam + 1, 0};
-        exams[at.exam].loss += c->outcomes_host[i].loss;
-        exams[at.exam].hits += c->outcomes_host[i].hits;
-        at.done += c->seats_host[i].counted;
-    }
-}
-
-static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
-{
-    struct exam_cursor at = {0, 0};
-    for (size_t i = 0; i < n; i++) {
-        const struct samples *s = exams[i].on_train ? c->engine.setup.train : c->engine.setup.test;
-        assert(s && exams[i].first + exams[i].n <= s->n);
-        (void)s;
-        exams[i].loss = 0;
-        exams[i].hits = 0;
-    }
-    while (at.exam < n) {
-        struct exam_cursor before = at;
-        size_t n_seated;
-        TRY(seat_pieces(c, exams, n, &at, &n_seated));
-        if (!n_seated)
-            break;
-        TRY(run_seats(c, &c->lists[EXAM], n_seated));
-        collect_pieces(c, exams, before, n_seated);
-    }
-    for (size_t i = 0; i < n; i++)
-        exams[i].loss = exams[i].n ? exams[i].loss / (double)exams[i].n : 0;
-    return OK;
-}
-
 /* Calls f with the device's context current. */
 #define INSIDE(c, call)                                                                                      \
     do {                                                                                                     \
@@ -470,19 +225,19 @@ static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
 static fault cuda_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, learn_all(c, lessons, n));
+    INSIDE(c, cuda_learn_all(c, lessons, n));
 }
 
 static fault cuda_pass(struct engine *e, struct pass *passes, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, pass_all(c, passes, n));
+    INSIDE(c, cuda_pass_all(c, passes, n));
 }
 
 static fault cuda_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, examine_all(c, exams, n));
+    INSIDE(c, cuda_examine_all(c, exams, n));
 }
 
 static fault cuda_update(struct engine *e, const struct update *updates, size_t n)
@@ -522,7 +277,7 @@ static fault measure_all(struct cuda *c, struct engine_work *out)
     memset(out, 0, sizeof *out);
     out->bytes = (double)s->n_replicas * step_traffic(s);
     for (size_t k = 0; k < micro_batches(s); k++) {
-        struct launches *p = &c->lists[LESSON + size_of_micro(s, k)];
+        struct launches *p = &c->lists[LIST_LESSON + cuda_micro_size(s, k)];
         out->bytes += (double)s->n_replicas * p->traffic;
         TRY(measure_kernels(p, smaller(s->n_replicas, p->n_seats), out));
     }
@@ -539,22 +294,26 @@ static fault cuda_measure(struct engine *e, struct engine_work *out)
 static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
-    const struct launches *lesson = &c->lists[LESSON], *pass = &c->lists[PASS], *some = pass->device ? pass : lesson;
+    const struct launches *lesson = &c->lists[LIST_LESSON], *pass = &c->lists[LIST_PASS],
+                          *some = pass->device ? pass : lesson;
     bool bf16 = e->setup.precision == PRECISION_BF16, one = some->n_seats == 1;
     size_t lesson_bytes = larger(lesson[0].n_bytes, lesson[1].n_bytes);
     int used = snprintf(text, n, "cuda: %s, %s, %zu %s%s, %.1f MiB for rows, %.1f MiB for samples, ",
                         c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)",
-                        some->n_seats, pass->device ? one ? "pass" : "passes" : one ? "lesson" : "lessons",
+                        some->n_seats,
+                        pass->device ? one ? "pass" : "passes"
+                        : one        ? "lesson"
+                                     : "lessons",
                         one ? " at a time" : " side by side", (double)c->store.n_bytes / 0x1p20,
                         (double)c->sample_bytes / 0x1p20);
     text += smaller((size_t)used, n);
     n -= smaller((size_t)used, n);
     if (pass->device)
         snprintf(text, n, "%.1f MiB for micro-batches under way, %.1f MiB for passes",
-                 (double)(c->slot_bytes * n_slots(&e->setup)) / 0x1p20, (double)pass->n_bytes / 0x1p20);
+                 (double)(c->slot_bytes * cuda_slots(&e->setup)) / 0x1p20, (double)pass->n_bytes / 0x1p20);
     else
-        snprintf(text, n, "in turn %.1f MiB for lessons and %.1f MiB for exams", (double)lesson_bytes / 0x1p20,
-                 (double)c->lists[EXAM].n_bytes / 0x1p20);
+        snprintf(text, n, "in turn %.1f MiB for lessons and %.1f MiB for exams",
+                 (double)lesson_bytes / 0x1p20, (double)c->lists[LIST_EXAM].n_bytes / 0x1p20);
 }
 
 const struct engine_ops engine_cuda = {

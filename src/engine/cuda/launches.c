@@ -103,7 +103,8 @@ fault launches_plan(struct launches *p, struct device *device, const struct engi
     if (!p->moments_at)
         return OUT_OF_MEMORY;
     TRY(plan_tensors(p));
-    if (!launches_are_a_pass(p)) /* passes: every op by itself, since fused ones do not end where a pass does */
+    if (!launches_are_a_pass(
+            p)) /* passes: every op by itself, since fused ones do not end where a pass does */
         TRY(fused_plan(p));
     place_the_rest(p);
     return OK;
@@ -134,7 +135,8 @@ static struct numbers in_slot(const struct launch_places *places, size_t offset,
 }
 
 /* What take_lasting took. */
-static struct numbers lasting(const struct launches *p, const struct launch_places *places, size_t offset, bool half)
+static struct numbers lasting(const struct launches *p, const struct launch_places *places, size_t offset,
+                              bool half)
 {
     return launches_are_a_pass(p) ? in_slot(places, offset, half)
                                   : (struct numbers){.at = at(places, offset), .half = half};
@@ -299,7 +301,7 @@ fault launches_place(struct launches *p, const struct launch_places *places)
     TRY(driver_take(&p->device->driver, p->n_table_bytes, "tables", &p->tables));
     size_t first, end;
     stretch(p, &first, &end);
-    if (first == 0 && (graph_reads_samples(p->graph) || graph_has_loss(p->graph)))
+    if (launches_gather(p))
         add_gather(p, places);
     if (p->fused)
         TRY(fused_begin(p, places));

@@ -59,7 +59,8 @@ struct launches {
     bool learning, bf16;
     size_t n_seats, batch;
     struct arena arena; /* owned: everything below */
-    struct plan plan;   /* offsets from plan.n_kept on are those of all seats in the memory, behind each other */
+    struct plan
+        plan; /* offsets from plan.n_kept on are those of all seats in the memory, behind each other */
     size_t outcomes_at, slopes_at, partial_at; /* in the memory, after the plan's */
     size_t labels_at, *moments_at;             /* [op]; there, too, or in a slot */
     struct fused *fused;                       /* NULL: every op by itself */
@@ -116,6 +117,13 @@ enum { OPS_MOST_LAUNCHES = 6 };
 static inline bool launches_are_a_pass(const struct launches *p)
 {
     return p->kind == PLAN_PASSES || p->kind == PLAN_SPLIT_PASSES;
+}
+
+/* Whether the list begins with samples, or their labels alone. */
+static inline bool launches_gather(const struct launches *p)
+{
+    bool begins = !launches_are_a_pass(p) || p->pass == PASS_FORWARD;
+    return begins && (graph_reads_samples(p->graph) || graph_has_loss(p->graph));
 }
 
 static inline bool launches_is_half(const struct launches *p, int tensor)
