@@ -3,8 +3,8 @@
  * Lessons that run together sit in *seats*: seat i holds one replica's batch. Tensors are stacked over the
  * seats, [seat][sample][h][w][c], in fp32 or bf16; parameters, gradients and statistics lie in the replicas'
  * rows. A kernel finds its seat in blockIdx.z and the rows of the seat's replica in `seats`, so the same
- * launches serve any replicas. A pass takes a seat, too; what its micro-batch keeps until it comes back lies in
- * a slot, one for each replica and flight.
+ * launches serve any replicas. A pass takes a seat, too; what its micro-batch keeps from pass to pass lies on a
+ * shelf, one for each replica and flight.
  */
 #ifndef VECHE_ENGINE_CUDA_CALL_H
 #define VECHE_ENGINE_CUDA_CALL_H
@@ -20,13 +20,14 @@ enum { PIECE_BYTES = 64, ROW_BYTES = PIECE_BYTES + 16, LEAD_PAD = 8 };
 
 struct seat {
     float *params, *grads, *stats; /* the replica's rows */
-    float *inputs, *outputs, *output_grads, *input_grads; /* a part's: where this flight's lie in the rows, or NULL */
+    /* What crosses, of this flight, in the rows of a part; NULL where nothing does. */
+    float *inputs, *outputs, *output_grads, *input_grads;
     uint64_t seed;    /* dropout */
     uint32_t counted; /* samples that count: all but in the last piece of an exam */
     uint32_t source;  /* of the samples: 0 those of training, 1 those of the test */
-    uint32_t first;   /* exam: its samples are first, first + 1, ...; else where these samples begin in the batch */
+    uint32_t first;   /* exam: its samples are first, first + 1, ...; else where they begin in the batch */
     uint32_t adds;    /* gradients are added to those in the row, else they overwrite them */
-    uint32_t slot;    /* of a pass */
+    uint32_t shelf;   /* of a pass */
     uint32_t unused;
 };
 
@@ -49,8 +50,8 @@ struct numbers {
     void *at;
     uint32_t half;            /* bf16, else fp32 */
     uint32_t adds;            /* a gradient that is added to what is there */
-    const struct seat *seats; /* not NULL: stacked by the seats' slots, not by the seats ... */
-    uint64_t stride;          /* ... and so many bytes from slot to slot */
+    const struct seat *seats; /* not NULL: on the seats' shelves, ... */
+    uint64_t stride;          /* ... of so many bytes */
 };
 
 struct input { /* samples as bytes, [n][c][h][w] */
@@ -89,9 +90,9 @@ struct gather_call {
     const struct seat_pick *picks; /* [seat][of]; NULL: in order, from the seat's first */
     struct input inputs[2];        /* by the seat's source */
     struct dims in;
-    uint32_t batch, of; /* samples here, and in the batch of which they may be a few */
-    uint32_t filled;    /* channels of x: those after the samples' own are zeros */
-    struct numbers x;   /* nowhere: only the labels are wanted */
+    uint32_t batch, of;    /* samples here, and in the batch of which they may be a few */
+    uint32_t filled;       /* channels of x: those after the samples' own are zeros */
+    struct numbers x;      /* nowhere: only the labels are wanted */
     struct numbers labels; /* [seat][batch], of 16 bits */
 };
 

@@ -25,14 +25,14 @@ struct cuda {
     struct launches lists[N_LISTS];   /* some are not there */
     size_t n_bytes;                   /* of the memory */
     CUdeviceptr memory, seats, picks; /* owned: of whichever list runs */
-    size_t slot_bytes;
-    CUdeviceptr slots;             /* owned: [replica][flight], what a micro-batch keeps from pass to pass */
+    size_t shelf_bytes;
+    CUdeviceptr shelves;           /* owned: [replica][flight], what a micro-batch keeps from pass to pass */
     struct seat *seats_host;       /* owned, pinned: [most seats] */
     struct seat_pick *picks_host;  /* owned, pinned: [most seats][batch] */
     struct outcome *outcomes_host; /* owned, pinned: [most seats] */
 };
 
-static inline size_t cuda_slots(const struct engine_setup *s)
+static inline size_t cuda_shelves(const struct engine_setup *s)
 {
     return s->n_replicas * s->flights;
 }

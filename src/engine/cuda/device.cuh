@@ -96,7 +96,7 @@ static __device__ __forceinline__ size_t size_of(struct dims d)
 /* The tensor of this seat alone. */
 static __device__ __forceinline__ struct numbers at_seat(struct numbers x, struct dims d, uint32_t batch)
 {
-    size_t first = x.seats ? x.seats[blockIdx.z].slot * x.stride
+    size_t first = x.seats ? x.seats[blockIdx.z].shelf * x.stride
                            : blockIdx.z * (size_t)batch * size_of(d) * (x.half ? 2 : 4);
     x.at = x.at ? (char *)x.at + first : NULL;
     return x;

@@ -45,7 +45,7 @@ static fault plan_seats(struct cuda *c, struct launches *p, struct launches_wish
     TRY(CU(&c->device.driver, cuMemGetInfo, &unused, &all));
     wish.n_seats = 1;
     TRY(launches_plan(p, &c->device, s, wish));
-    size_t slots = p->n_kept * cuda_slots(s), left = unused > slots ? unused - slots : 0;
+    size_t shelves = p->n_kept * cuda_shelves(s), left = unused > shelves ? unused - shelves : 0;
     size_t fit = left / 4 * 3 / p->n_bytes;
     launches_release(p);
     wish.n_seats = larger(1, smaller(wanted, fit));
@@ -80,7 +80,7 @@ static fault plan_passes(struct cuda *c, size_t micro)
         wish.n_seats = list == LIST_PASS ? s->n_replicas : c->lists[LIST_PASS].n_seats;
         if (!p->device)
             TRY(list == LIST_PASS ? plan_seats(c, p, wish) : launches_plan(p, &c->device, s, wish));
-        c->slot_bytes = larger(c->slot_bytes, round_up(p->n_kept, 256));
+        c->shelf_bytes = larger(c->shelf_bytes, round_up(p->n_kept, 256));
     }
     return OK;
 }
@@ -118,7 +118,7 @@ static fault take_memory(struct cuda *c)
         most = larger(most, c->lists[i].n_seats);
         n_picks = larger(n_picks, i == LIST_EXAM ? 0 : c->lists[i].n_seats * s->batch);
     }
-    TRY(driver_take(d, c->slot_bytes * cuda_slots(s), "micro-batches under way", &c->slots));
+    TRY(driver_take(d, c->shelf_bytes * cuda_shelves(s), "micro-batches under way", &c->shelves));
     TRY(driver_take(d, c->n_bytes, "activations", &c->memory));
     TRY(driver_take(d, most * sizeof(struct seat), "seats", &c->seats));
     TRY(driver_take(d, n_picks * sizeof(struct seat_pick), "picks", &c->picks));
@@ -131,8 +131,8 @@ static fault open_lists(struct cuda *c)
 {
     TRY(plan_lists(c));
     TRY(take_memory(c));
-    struct launch_places places = {c->memory, c->seats,     c->picks, {c->inputs[0], c->inputs[1]},
-                                   c->slots,  c->slot_bytes};
+    struct launch_places places = {c->memory,  c->seats,      c->picks, {c->inputs[0], c->inputs[1]},
+                                   c->shelves, c->shelf_bytes};
     for (int i = 0; i < N_LISTS; i++) {
         places.picks = i == LIST_EXAM ? 0 : c->picks;
         if (c->lists[i].device)
@@ -160,7 +160,7 @@ static void close_inside(struct cuda *c)
         if (pinned[i])
             d->cuMemFreeHost(pinned[i]);
     driver_give(d, &c->memory);
-    driver_give(d, &c->slots);
+    driver_give(d, &c->shelves);
     driver_give(d, &c->seats);
     driver_give(d, &c->picks);
     driver_give(d, &c->sample_memory[0]);
@@ -310,7 +310,7 @@ static void cuda_describe(const struct engine *e, char *text, size_t n)
     n -= smaller((size_t)used, n);
     if (pass->device)
         snprintf(text, n, "%.1f MiB for micro-batches under way, %.1f MiB for passes",
-                 (double)(c->slot_bytes * cuda_slots(&e->setup)) / 0x1p20, (double)pass->n_bytes / 0x1p20);
+                 (double)(c->shelf_bytes * cuda_shelves(&e->setup)) / 0x1p20, (double)pass->n_bytes / 0x1p20);
     else
         snprintf(text, n, "in turn %.1f MiB for lessons and %.1f MiB for exams",
                  (double)lesson_bytes / 0x1p20, (double)c->lists[LIST_EXAM].n_bytes / 0x1p20);

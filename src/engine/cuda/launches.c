@@ -103,8 +103,8 @@ fault launches_plan(struct launches *p, struct device *device, const struct engi
     if (!p->moments_at)
         return OUT_OF_MEMORY;
     TRY(plan_tensors(p));
-    if (!launches_are_a_pass(
-            p)) /* passes: every op by itself, since fused ones do not end where a pass does */
+    /* Passes do every op by itself: fused ones do not end where a pass does. */
+    if (!launches_are_a_pass(p))
         TRY(fused_plan(p));
     place_the_rest(p);
     return OK;
@@ -126,19 +126,19 @@ static struct dims dims_of(const struct launches *p, int tensor)
     return (struct dims){(uint32_t)s.c, (uint32_t)s.h, (uint32_t)s.w};
 }
 
-static struct numbers in_slot(const struct launch_places *places, size_t offset, bool half)
+static struct numbers on_shelf(const struct launch_places *places, size_t offset, bool half)
 {
-    return (struct numbers){.at = (void *)(uintptr_t)(places->slots + offset),
+    return (struct numbers){.at = (void *)(uintptr_t)(places->shelves + offset),
                             .half = half,
                             .seats = seats_of(places),
-                            .stride = places->slot_bytes};
+                            .stride = places->shelf_bytes};
 }
 
 /* What take_lasting took. */
 static struct numbers lasting(const struct launches *p, const struct launch_places *places, size_t offset,
                               bool half)
 {
-    return launches_are_a_pass(p) ? in_slot(places, offset, half)
+    return launches_are_a_pass(p) ? on_shelf(places, offset, half)
                                   : (struct numbers){.at = at(places, offset), .half = half};
 }
 
@@ -147,7 +147,7 @@ static struct numbers tensor_at(const struct launches *p, const struct launch_pl
 {
     bool half = launches_is_half(p, tensor);
     size_t kept = p->plan.n_kept;
-    return offset < kept ? in_slot(places, offset, half)
+    return offset < kept ? on_shelf(places, offset, half)
                          : (struct numbers){.at = at(places, offset - kept), .half = half};
 }
 

@@ -3,8 +3,8 @@
  *   plan (how much memory for so many seats) -> place (memory is there: fill in every address)
  *        -> run for n seats
  *
- * Lists take turns in one piece of memory. What a micro-batch keeps from pass to pass has memory of its own, in the
- * slot of its replica and flight.
+ * Lists take turns in one piece of memory. What a micro-batch keeps from pass to pass has memory of its own: the shelf
+ * of its replica and flight.
  *
  * Nothing in a launch depends on which replicas learn: the seats' table says that. So a list that is run
  * again for as many seats is captured once and replayed as one CUDA graph.
@@ -59,12 +59,11 @@ struct launches {
     bool learning, bf16;
     size_t n_seats, batch;
     struct arena arena; /* owned: everything below */
-    struct plan
-        plan; /* offsets from plan.n_kept on are those of all seats in the memory, behind each other */
+    struct plan plan;   /* from n_kept on: a tensor of all seats, behind each other */
     size_t outcomes_at, slopes_at, partial_at; /* in the memory, after the plan's */
-    size_t labels_at, *moments_at;             /* [op]; there, too, or in a slot */
+    size_t labels_at, *moments_at;             /* [op]; there, too, or on a shelf */
     struct fused *fused;                       /* NULL: every op by itself */
-    size_t n_kept;                             /* bytes of a slot */
+    size_t n_kept;                             /* bytes on a shelf */
     size_t n_bytes;                            /* of the memory */
     size_t n_table_bytes;
     CUdeviceptr tables; /* owned: what lasts from run to run; the memory may be others' in between */
@@ -78,8 +77,8 @@ struct launches {
 struct launch_places {
     CUdeviceptr memory, seats, picks; /* picks 0: an exam */
     struct input inputs[2];
-    CUdeviceptr slots; /* passes */
-    size_t slot_bytes; /* from one to the next */
+    CUdeviceptr shelves; /* passes */
+    size_t shelf_bytes;
 };
 
 fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup,

@@ -110,7 +110,8 @@ static void globalpool_forward(struct launches *p, const struct call *c)
         add_values(p, KERNEL_##name##_backward, c, c->batch *size_of(c->in));                                \
     }
 #define BOTH(name) BY_OUTPUT(name) BY_INPUT(name)
-#define CROSSING(name) BY_INPUT(name) \
+#define CROSSING(name)                                                                                       \
+    BY_INPUT(name)                                                                                           \
     static void name##_forward(struct launches *p, const struct call *c)                                     \
     {                                                                                                        \
         add_values(p, KERNEL_##name##_forward, c, c->batch *size_of(c->in));                                 \
@@ -133,7 +134,8 @@ static void globalpool_forward(struct launches *p, const struct call *c)
 
 /* clang-format off */
 BY_FOURS(add) BY_FOURS(relu) BY_FOURS(tanh) BY_FOURS(sigmoid)
-BOTH(dropout) BOTH(reshape) CROSSING(send) CROSSING(receive) BOTH(maxpool) BOTH(avgpool) BOTH(shortcut) BY_INPUT(globalpool)
+BOTH(dropout) BOTH(reshape) BOTH(maxpool) BOTH(avgpool) BOTH(shortcut) BY_INPUT(globalpool)
+CROSSING(send) CROSSING(receive)
 LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
     /* clang-format on */
 
