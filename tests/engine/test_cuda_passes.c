@@ -181,10 +181,9 @@ static void named_models_by_parts_are_the_whole(void **state)
         const char *name;
         size_t side, n_pretended, n_real; /* cuts */
         bool is_fused;
-    } models[] = {{"resnet20", 8, 1, 12, false}, {"logistic", 8, 1, 6, false},
-                  {"mlp:12-8", 8, 2, 6, false},  {"lenet", 28, 1, 12, false},
-                  {"resnet56", 8, 0, 6, false},  {"fashion-cnn", 28, 0, 12, true},
-                  {"resnet20", 32, 0, 12, true}};
+    } models[] = {{"resnet20", 8, 1, 6, false}, {"logistic", 8, 1, 6, false}, {"mlp:12-8", 8, 2, 6, false},
+                  {"lenet", 28, 1, 8, false},   {"resnet56", 8, 0, 4, false}, {"fashion-cnn", 28, 0, 6, true},
+                  {"resnet20", 32, 0, 6, true}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct shape shape = {models[i].name[0] == 'r' ? 3 : 1, models[i].side, models[i].side};
         struct graph *g = model_build(models[i].name, shape, 10);
@@ -200,7 +199,7 @@ static void named_models_by_parts_are_the_whole(void **state)
 static void random_networks_by_parts_are_the_whole(void **state)
 {
     (void)state;
-    size_t n = is_pretended() ? 12 : 60;
+    size_t n = is_pretended() ? 12 : 30;
     for (size_t i = 0; i < n; i++) {
         struct rng r = rng_stream(2024, 0, RNG_TEST, i);
         struct shape shape = {1 + rng_below(&r, 3), 6, 6};
@@ -219,6 +218,114 @@ static void random_networks_by_parts_are_the_whole(void **state)
     }
 }
 
+/* ---- passes of a call that have nothing in common ---- */
+
+enum { REPLICAS = 3, BATCH = 7, MICRO = 3, FLIGHTS = 2 };
+
+static struct engine *open_mixed(const struct graph *g, const struct dataset *d, enum precision precision)
+{
+    struct engine_setup s = {.graph = g, .train = &d->train, .test = &d->test, .rows = rows_of(g, NULL)};
+    s.n_replicas = REPLICAS;
+    s.batch = BATCH;
+    s.micro_batches = MICRO;
+    s.flights = FLIGHTS;
+    s.splits = true;
+    s.precision = precision;
+    struct engine *e = NULL;
+    must(engine_cuda.open(&s, &e));
+    return e;
+}
+
+/* One replica after the other begins; each call has the next pass of every one, the last replica's first. */
+static void learn_by_mixed_passes(struct engine *e, const struct lesson *lessons, double *loss)
+{
+    static const struct turn {
+        enum pass_kind kind;
+        size_t micro;
+    } turns[] = {{PASS_FORWARD, 0}, {PASS_FORWARD, 1}, {PASS_INPUTS, 0}, {PASS_WEIGHTS, 0}, {PASS_FORWARD, 2},
+                 {PASS_INPUTS, 1},  {PASS_WEIGHTS, 1}, {PASS_INPUTS, 2}, {PASS_WEIGHTS, 2}};
+    enum { TURNS = sizeof turns / sizeof *turns };
+    for (size_t time = 0; time < TURNS + REPLICAS - 1; time++) {
+        struct pass passes[REPLICAS];
+        size_t n = 0;
+        for (size_t i = REPLICAS; i-- > 0;) {
+            if (time < i || time - i >= TURNS)
+                continue;
+            const struct turn *t = &turns[time - i];
+            passes[n++] = (struct pass){.replica = i,
+                                        .flight = t->micro % FLIGHTS,
+                                        .kind = t->kind,
+                                        .micro = t->micro,
+                                        .picks = lessons[i].picks,
+                                        .seed = lessons[i].seed,
+                                        .adds = t->micro > 0};
+        }
+        must(e->ops->pass(e, passes, n));
+        for (size_t i = 0; i < n; i++)
+            loss[passes[i].replica] += passes[i].loss;
+    }
+}
+
+static void write_start(struct engine *e, uint64_t seed)
+{
+    const struct graph *g = e->setup.graph;
+    float *params = zeros(g->size, sizeof *params), *stats = zeros(g->stats_size, sizeof *stats);
+    for (size_t i = 0; i < REPLICAS; i++) {
+        graph_init(g, seed + i, params, stats);
+        must(e->ops->write(e, ROW_PARAMS, i, params));
+        must(e->ops->write(e, ROW_STATS, i, stats));
+    }
+    free(params);
+    free(stats);
+}
+
+static void same_row(struct engine *a, struct engine *b, enum row row, size_t replica)
+{
+    size_t n = row_size(&a->setup, row);
+    float *x = zeros(n, sizeof *x), *y = zeros(n, sizeof *y);
+    must(a->ops->read(a, row, replica, x));
+    must(b->ops->read(b, row, replica, y));
+    assert_memory_equal(x, y, n * sizeof *x);
+    free(x);
+    free(y);
+}
+
+static void passes_of_all_kinds_go_together(void **state)
+{
+    (void)state;
+    struct network n = {0};
+    net_conv(&n, 5, 3, 1, 1);
+    net_batchnorm(&n);
+    net_dropout(&n, 0.3);
+    net_linear(&n, 4);
+    struct graph *g = net_build(&n, (struct shape){2, 5, 6}, 4);
+    struct dataset *d = random_dataset(3, g->input, 4, 40, 4);
+    for (enum precision p = PRECISION_FP32; p <= PRECISION_BF16; p++) {
+        struct engine *whole = open_mixed(g, d, p), *mixed = open_mixed(g, d, p);
+        struct rng r = rng_stream(8, 0, RNG_TEST, 5);
+        struct pick picks[REPLICAS * BATCH];
+        struct lesson lessons[REPLICAS];
+        double loss[REPLICAS] = {0};
+        random_picks(&r, &d->train, true, 1, picks, REPLICAS * BATCH);
+        for (size_t i = 0; i < REPLICAS; i++)
+            lessons[i] = (struct lesson){.replica = i, .picks = picks + i * BATCH, .seed = 50 + i};
+        write_start(whole, 6);
+        write_start(mixed, 6);
+        must(whole->ops->learn(whole, lessons, REPLICAS));
+        learn_by_mixed_passes(mixed, lessons, loss);
+        for (size_t i = 0; i < REPLICAS; i++) {
+            assert_true(loss[i] == lessons[i].loss);
+            same_row(whole, mixed, ROW_GRADS, i);
+            same_row(whole, mixed, ROW_STATS, i);
+        }
+        engine_close(whole);
+        engine_close(mixed);
+    }
+    random_dataset_free(d);
+    graph_free(g);
+    net_release(&n);
+}
+
 /* An argument is a pattern: only the tests whose names match it are run. */
 int main(int argc, char **argv)
 {
@@ -230,6 +337,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(micro_batches_take_as_much_less_memory),
         cmocka_unit_test(named_models_by_parts_are_the_whole),
         cmocka_unit_test(random_networks_by_parts_are_the_whole),
+        cmocka_unit_test(passes_of_all_kinds_go_together),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
