@@ -25,7 +25,7 @@ add_library(engine_on_pretended_gpu OBJECT ${GPU_ENGINE} tests/gpu/no_code.c)
 target_include_directories(engine_on_pretended_gpu BEFORE PRIVATE ${GPU_INCLUDE} src)
 target_link_libraries(engine_on_pretended_gpu PRIVATE veche_core)
 
-foreach(subject cuda cuda_models cuda_rows)
+foreach(subject cuda cuda_models cuda_passes cuda_rows)
   add_executable(gpu.${subject} tests/engine/test_${subject}.c $<TARGET_OBJECTS:test_support> $<TARGET_OBJECTS:engine_on_pretended_gpu>)
   target_link_libraries(gpu.${subject} PRIVATE veche_static test_support ${CMAKE_DL_LIBS})
   add_dependencies(gpu.${subject} pretended_gpu)
@@ -79,6 +79,7 @@ gpu_tests(cuda forward short convolutions groups joined pools linear residuals a
 gpu_tests(cuda forward long random)
 gpu_tests(cuda backward long convolutions groups joined pools linear residuals a_residual random)
 gpu_tests(cuda_rows forward short steps mixes)
+gpu_tests(cuda_passes forward short lessons fused micro named random passes)
 gpu_tests(cuda_models forward long named residual_blocks the_named a_lesson) # two runs of the same could not differ here
 gpu_tests(cuda_models forward short a_few a_chain)
 gpu_tests(cuda_models backward short a_block)

@@ -161,6 +161,10 @@ static void run_step(struct ref_walk *p, const struct step *s)
         p->loss = c.loss;
         p->hits = c.hits;
     }
+    if (p->gathered && s->back && s->weights) {
+        gather(p, op->weight);
+        gather(p, op->bias);
+    }
 }
 
 void rounded_take(struct ref_walk *p, size_t first, size_t end)

@@ -164,8 +164,10 @@ static void groups_backward(struct launches *p, const struct call *c)
     struct conv v = conv_of(p, c);
     struct call split = *c;
     split.splits = (uint32_t)group_splits(&v);
-    launches_add(p, KERNEL_groups_back_weight, n_weight_blocks(&v), split.splits, THREADS, &split);
-    add_values(p, KERNEL_add_stretches, &split, weight_size(&v));
+    if (c->weights) {
+        launches_add(p, KERNEL_groups_back_weight, n_weight_blocks(&v), split.splits, THREADS, &split);
+        add_values(p, KERNEL_add_stretches, &split, weight_size(&v));
+    }
     if (c->dx[0].at)
         add_values(p, KERNEL_groups_back_input, c, c->batch * size_of(c->in));
 }
@@ -229,13 +231,14 @@ static void add_input_gradient(struct launches *p, const struct call *c)
 
 void conv_backward(struct launches *p, const struct call *c)
 {
-    if (c->bias != CUDA_NONE)
+    if (c->weights && c->bias != CUDA_NONE)
         launches_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
     if (c->groups > 1) {
         groups_backward(p, c);
         return;
     }
-    add_weight_gradient(p, c);
+    if (c->weights)
+        add_weight_gradient(p, c);
     if (c->dx[0].at)
         add_input_gradient(p, c);
 }

@@ -1,35 +1,14 @@
-/* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels.
+/* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels (seats.c).
  *
- *   learn:    the lessons take seats, as many at once as memory allows; seats and picks are sent over, the
- *             list of launches runs, losses and hits come back
- *   examine:  the samples are cut into pieces of fixed size; a piece takes a seat
- *
- * Rows, samples and activations stay in device memory. Updates and mixes are only queued: whoever reads
+ * Rows, samples and activations stay in device memory. Updates and mixes are only queued: the one who reads
  * waits.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/cuda/cuda.h"
 #include "engine/cuda/measure.h"
-#include "engine/cuda/launches.h"
-
-enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
-
-struct cuda {
-    struct engine engine; /* first */
-    struct device device;
-    struct store store;
-    struct input inputs[2];       /* training and test samples on the device */
-    CUdeviceptr sample_memory[2]; /* owned */
-    size_t sample_bytes;
-    struct launches learn, exam;
-    CUdeviceptr memory, seats, picks; /* owned: of whichever list runs */
-    struct seat *seats_host;          /* owned, pinned: [most seats] */
-    struct seat_pick *picks_host;     /* owned, pinned: [seats of learn][batch] */
-    struct outcome *outcomes_host;    /* owned, pinned: [most seats] */
-};
 
 static fault check_setup(const struct engine_setup *s)
 {
@@ -59,14 +38,66 @@ static fault open_samples(struct cuda *c, const struct samples *s, int source)
 }
 
 /* As many seats as are wanted and memory allows: planned for one seat first, then for all. */
-static fault plan_seats(struct cuda *c, struct launches *p, bool learning, size_t wanted, size_t batch)
+static fault plan_seats(struct cuda *c, struct launches *p, struct launches_wish wish)
 {
-    size_t unused, all;
+    const struct engine_setup *s = &c->engine.setup;
+    size_t unused, all, wanted = wish.n_seats;
     TRY(CU(&c->device.driver, cuMemGetInfo, &unused, &all));
-    TRY(launches_plan(p, &c->device, &c->engine.setup, learning, 1, batch));
-    size_t fit = unused / 4 * 3 / p->n_bytes;
+    wish.n_seats = 1;
+    TRY(launches_plan(p, &c->device, s, wish));
+    size_t shelves = p->n_kept * cuda_shelves(s), left = unused > shelves ? unused - shelves : 0;
+    size_t fit = left / 4 * 3 / p->n_bytes;
     launches_release(p);
-    return launches_plan(p, &c->device, &c->engine.setup, learning, larger(1, smaller(wanted, fit)), batch);
+    wish.n_seats = larger(1, smaller(wanted, fit));
+    return launches_plan(p, &c->device, s, wish);
+}
+
+/* The lists for a micro-batch, if there are none of its size yet. All sizes have as many seats. */
+static fault plan_lessons(struct cuda *c, size_t micro)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    struct launches *first = &c->lists[LIST_LESSON], *p = first + cuda_micro_size(s, micro);
+    struct launches_wish wish = {PLAN_LESSON, PASS_FORWARD, s->n_replicas, micro_of(s, micro).n};
+    if (p->device)
+        return OK;
+    if (p == first)
+        return plan_seats(c, p, wish);
+    wish.n_seats = first->n_seats;
+    return launches_plan(p, &c->device, s, wish);
+}
+
+static fault plan_passes(struct cuda *c, size_t micro)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    static const enum pass_kind whole[] = {PASS_FORWARD, PASS_BACKWARD},
+                                apart[] = {PASS_FORWARD, PASS_INPUTS, PASS_WEIGHTS};
+    struct launches_wish wish = {.kind = s->splits ? PLAN_SPLIT_PASSES : PLAN_PASSES,
+                                 .batch = micro_of(s, micro).n};
+    for (int k = 0; k < (s->splits ? 3 : 2); k++) {
+        wish.pass = (s->splits ? apart : whole)[k];
+        int list = cuda_pass_list(s, wish.pass, micro);
+        struct launches *p = &c->lists[list];
+        wish.n_seats = list == LIST_PASS ? s->n_replicas : c->lists[LIST_PASS].n_seats;
+        if (!p->device)
+            TRY(list == LIST_PASS ? plan_seats(c, p, wish) : launches_plan(p, &c->device, s, wish));
+        c->shelf_bytes = larger(c->shelf_bytes, round_up(p->n_kept, 256));
+    }
+    return OK;
+}
+
+/* A part gives passes only. */
+static fault plan_lists(struct cuda *c)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    bool is_part = s->graph->n_sends || s->graph->n_receives;
+    for (size_t k = 0; !is_part && k < micro_batches(s); k++)
+        TRY(plan_lessons(c, k));
+    struct launches_wish exam = {PLAN_EXAM, PASS_FORWARD, EXAM_SEATS, EXAM_BATCH};
+    if (!is_part)
+        TRY(plan_seats(c, &c->lists[LIST_EXAM], exam));
+    for (size_t k = 0; s->flights && k < micro_batches(s); k++)
+        TRY(plan_passes(c, k));
+    return OK;
 }
 
 static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
@@ -77,23 +108,36 @@ static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
     return OK;
 }
 
-static fault open_passes(struct cuda *c)
+static fault take_memory(struct cuda *c)
 {
     const struct engine_setup *s = &c->engine.setup;
     const struct driver *d = &c->device.driver;
-    TRY(plan_seats(c, &c->learn, true, s->n_replicas, s->batch));
-    TRY(plan_seats(c, &c->exam, false, EXAM_SEATS, EXAM_BATCH));
-    size_t most = larger(c->learn.n_seats, c->exam.n_seats), n_picks = c->learn.n_seats * s->batch;
-    TRY(driver_take(d, larger(c->learn.n_bytes, c->exam.n_bytes), "activations", &c->memory));
+    size_t most = 0, n_picks = 0;
+    for (int i = 0; i < N_LISTS; i++) {
+        c->n_bytes = larger(c->n_bytes, c->lists[i].n_bytes);
+        most = larger(most, c->lists[i].n_seats);
+        n_picks = larger(n_picks, i == LIST_EXAM ? 0 : c->lists[i].n_seats * s->batch);
+    }
+    TRY(driver_take(d, c->shelf_bytes * cuda_shelves(s), "micro-batches under way", &c->shelves));
+    TRY(driver_take(d, c->n_bytes, "activations", &c->memory));
     TRY(driver_take(d, most * sizeof(struct seat), "seats", &c->seats));
     TRY(driver_take(d, n_picks * sizeof(struct seat_pick), "picks", &c->picks));
     TRY(take_pinned(c, most * sizeof(struct seat), &c->seats_host));
     TRY(take_pinned(c, most * sizeof(struct outcome), &c->outcomes_host));
-    TRY(take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host));
-    struct launch_places places = {c->memory, c->seats, c->picks, {c->inputs[0], c->inputs[1]}};
-    TRY(launches_place(&c->learn, &places));
-    places.picks = 0;
-    TRY(launches_place(&c->exam, &places));
+    return take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host);
+}
+
+static fault open_lists(struct cuda *c)
+{
+    TRY(plan_lists(c));
+    TRY(take_memory(c));
+    struct launch_places places = {c->memory,  c->seats,      c->picks, {c->inputs[0], c->inputs[1]},
+                                   c->shelves, c->shelf_bytes};
+    for (int i = 0; i < N_LISTS; i++) {
+        places.picks = i == LIST_EXAM ? 0 : c->picks;
+        if (c->lists[i].device)
+            TRY(launches_place(&c->lists[i], &places));
+    }
     return device_wait(&c->device);
 }
 
@@ -102,20 +146,21 @@ static fault open_inside(struct cuda *c)
     TRY(store_open(&c->store, &c->device, &c->engine.setup));
     TRY(open_samples(c, c->engine.setup.train, 0));
     TRY(open_samples(c, c->engine.setup.test, 1));
-    return open_passes(c);
+    return open_lists(c);
 }
 
 static void close_inside(struct cuda *c)
 {
     const struct driver *d = &c->device.driver;
     fault_drop(device_wait(&c->device));
-    launches_release(&c->learn);
-    launches_release(&c->exam);
+    for (int i = 0; i < N_LISTS; i++)
+        launches_release(&c->lists[i]);
     void *pinned[] = {c->seats_host, c->picks_host, c->outcomes_host};
     for (int i = 0; i < 3; i++)
         if (pinned[i])
             d->cuMemFreeHost(pinned[i]);
     driver_give(d, &c->memory);
+    driver_give(d, &c->shelves);
     driver_give(d, &c->seats);
     driver_give(d, &c->picks);
     driver_give(d, &c->sample_memory[0]);
@@ -168,117 +213,6 @@ static fault cuda_usable(void)
     return OK;
 }
 
-static fault seat_rows(struct cuda *c, size_t replica, struct seat *seat)
-{
-    TRY(store_find(&c->store, ROW_PARAMS, replica, &seat->params));
-    TRY(store_find(&c->store, ROW_GRADS, replica, &seat->grads));
-    return store_find(&c->store, ROW_STATS, replica, &seat->stats);
-}
-
-/* Runs a list of launches for the first n seats and brings back what came of them. */
-static fault run_seats(struct cuda *c, struct launches *p, size_t n)
-{
-    const struct driver *d = &c->device.driver;
-    CUstream stream = c->device.stream;
-    TRY(CU(d, cuMemcpyHtoDAsync, c->seats, c->seats_host, n * sizeof(struct seat), stream));
-    TRY(launches_run(p, n));
-    TRY(CU(d, cuMemcpyDtoHAsync, c->outcomes_host, c->memory + p->outcomes_at, n * sizeof(struct outcome),
-           stream));
-    return device_wait(&c->device);
-}
-
-static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n)
-{
-    size_t batch = c->learn.batch;
-    for (size_t i = 0; i < n; i++) {
-        c->seats_host[i] = (struct seat){.seed = lessons[i].seed, .counted = (uint32_t)batch};
-        TRY(seat_rows(c, lessons[i].replica, &c->seats_host[i]));
-        for (size_t k = 0; k < batch; k++) {
-            struct pick p = lessons[i].picks[k];
-            c->picks_host[i * batch + k] = (struct seat_pick){p.sample, p.flip, p.dy, p.dx, 0};
-        }
-    }
-    TRY(CU(&c->device.driver, cuMemcpyHtoDAsync, c->picks, c->picks_host,
-           n * batch * sizeof(struct seat_pick), c->device.stream));
-    TRY(run_seats(c, &c->learn, n));
-    for (size_t i = 0; i < n; i++) {
-        lessons[i].loss = c->outcomes_host[i].loss / (double)batch;
-        lessons[i].hits = c->outcomes_host[i].hits;
-    }
-    return OK;
-}
-
-static fault learn_all(struct cuda *c, struct lesson *lessons, size_t n)
-{
-    for (size_t done = 0; done < n; done += c->learn.n_seats)
-        TRY(learn_some(c, lessons + done, smaller(n - done, c->learn.n_seats)));
-    lessons_tell(lessons, n);
-    return OK;
-}
-
-/* The pieces of all exams one after the other, counted through: which exam the next belongs to, and its
- * first. */
-struct exam_cursor {
-    size_t exam, done;
-};
-
-static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
-                         size_t *n_seated)
-{
-    *n_seated = 0;
-    while (at->exam < n && *n_seated < c->exam.n_seats) {
-        struct exam *x = &exams[at->exam];
-        struct seat *seat = &c->seats_host[*n_seated];
-        if (at->done >= x->n) {
-            *at = (struct exam_cursor){at->exam + 1, 0};
-            continue;
-        }
-        *seat = (struct seat){.counted = (uint32_t)smaller(c->exam.batch, x->n - at->done),
-                              .source = !x->on_train,
-                              .first = (uint32_t)(x->first + at->done)};
-        TRY(seat_rows(c, x->replica, seat));
-        at->done += seat->counted;
-        ++*n_seated;
-    }
-    return OK;
-}
-
-/* Adds what the seats found to their exams, in the order in which they were seated. */
-static void collect_pieces(const struct cuda *c, struct exam *exams, struct exam_cursor at, size_t n_seated)
-{
-    for (size_t i = 0; i < n_seated; i++) {
-        while (at.done >= exams[at.exam].n)
-            at = (struct exam_cursor){at.exam + 1, 0};
-        exams[at.exam].loss += c->outcomes_host[i].loss;
-        exams[at.exam].hits += c->outcomes_host[i].hits;
-        at.done += c->seats_host[i].counted;
-    }
-}
-
-static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
-{
-    struct exam_cursor at = {0, 0};
-    for (size_t i = 0; i < n; i++) {
-        const struct samples *s = exams[i].on_train ? c->engine.setup.train : c->engine.setup.test;
-        assert(s && exams[i].first + exams[i].n <= s->n);
-        (void)s;
-        exams[i].loss = 0;
-        exams[i].hits = 0;
-    }
-    while (at.exam < n) {
-        struct exam_cursor before = at;
-        size_t n_seated;
-        TRY(seat_pieces(c, exams, n, &at, &n_seated));
-        if (!n_seated)
-            break;
-        TRY(run_seats(c, &c->exam, n_seated));
-        collect_pieces(c, exams, before, n_seated);
-    }
-    for (size_t i = 0; i < n; i++)
-        exams[i].loss = exams[i].n ? exams[i].loss / (double)exams[i].n : 0;
-    return OK;
-}
-
 /* Calls f with the device's context current. */
 #define INSIDE(c, call)                                                                                      \
     do {                                                                                                     \
@@ -291,13 +225,19 @@ static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
 static fault cuda_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, learn_all(c, lessons, n));
+    INSIDE(c, cuda_learn_all(c, lessons, n));
+}
+
+static fault cuda_pass(struct engine *e, struct pass *passes, size_t n)
+{
+    struct cuda *c = (struct cuda *)e;
+    INSIDE(c, cuda_pass_all(c, passes, n));
 }
 
 static fault cuda_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, examine_all(c, exams, n));
+    INSIDE(c, cuda_examine_all(c, exams, n));
 }
 
 static fault cuda_update(struct engine *e, const struct update *updates, size_t n)
@@ -335,10 +275,13 @@ static fault measure_all(struct cuda *c, struct engine_work *out)
 {
     const struct engine_setup *s = &c->engine.setup;
     memset(out, 0, sizeof *out);
-    out->bytes = (double)s->n_replicas * (c->learn.traffic + step_traffic(s));
-    TRY(measure_kernels(&c->learn, smaller(s->n_replicas, c->learn.n_seats), out));
-    return measure_peaks(&c->device, c->learn.bf16, c->memory, larger(c->learn.n_bytes, c->exam.n_bytes),
-                         out);
+    out->bytes = (double)s->n_replicas * step_traffic(s);
+    for (size_t k = 0; k < micro_batches(s); k++) {
+        struct launches *p = &c->lists[LIST_LESSON + cuda_micro_size(s, k)];
+        out->bytes += (double)s->n_replicas * p->traffic;
+        TRY(measure_kernels(p, smaller(s->n_replicas, p->n_seats), out));
+    }
+    return measure_peaks(&c->device, s->precision == PRECISION_BF16, c->memory, c->n_bytes, out);
 }
 
 static fault cuda_measure(struct engine *e, struct engine_work *out)
@@ -347,19 +290,30 @@ static fault cuda_measure(struct engine *e, struct engine_work *out)
     INSIDE(c, measure_all(c, out));
 }
 
-/* Lessons and exams use the same memory, which is as large as the larger of them needs. */
+/* Lessons, passes and exams use the same memory, which is as large as the largest of them needs. */
 static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
-    bool bf16 = e->setup.precision == PRECISION_BF16, one = c->learn.n_seats == 1;
-    snprintf(
-        text, n,
-        "cuda: %s, %s, %zu %s, %.1f MiB for rows, %.1f MiB for samples, in turn %.1f MiB for lessons and "
-        "%.1f MiB for exams",
-        c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)", c->learn.n_seats,
-        one ? "lesson at a time" : "lessons side by side", (double)c->store.n_bytes / 0x1p20,
-        (double)c->sample_bytes / 0x1p20, (double)c->learn.n_bytes / 0x1p20,
-        (double)c->exam.n_bytes / 0x1p20);
+    const struct launches *lesson = &c->lists[LIST_LESSON], *pass = &c->lists[LIST_PASS],
+                          *some = pass->device ? pass : lesson;
+    bool bf16 = e->setup.precision == PRECISION_BF16, one = some->n_seats == 1;
+    size_t lesson_bytes = larger(lesson[0].n_bytes, lesson[1].n_bytes);
+    int used = snprintf(text, n, "cuda: %s, %s, %zu %s%s, %.1f MiB for rows, %.1f MiB for samples, ",
+                        c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)",
+                        some->n_seats,
+                        pass->device ? one ? "pass" : "passes"
+                        : one        ? "lesson"
+                                     : "lessons",
+                        one ? " at a time" : " side by side", (double)c->store.n_bytes / 0x1p20,
+                        (double)c->sample_bytes / 0x1p20);
+    text += smaller((size_t)used, n);
+    n -= smaller((size_t)used, n);
+    if (pass->device)
+        snprintf(text, n, "%.1f MiB for micro-batches under way, %.1f MiB for passes",
+                 (double)(c->shelf_bytes * cuda_shelves(&e->setup)) / 0x1p20, (double)pass->n_bytes / 0x1p20);
+    else
+        snprintf(text, n, "in turn %.1f MiB for lessons and %.1f MiB for exams",
+                 (double)lesson_bytes / 0x1p20, (double)c->lists[LIST_EXAM].n_bytes / 0x1p20);
 }
 
 const struct engine_ops engine_cuda = {
@@ -368,6 +322,7 @@ const struct engine_ops engine_cuda = {
     .close = cuda_close,
     .usable = cuda_usable,
     .learn = cuda_learn,
+    .pass = cuda_pass,
     .examine = cuda_examine,
     .update = cuda_update,
     .mix = cuda_mix,

@@ -62,7 +62,7 @@ static void set_input(const struct launches *p, const struct launch_places *plac
     }
 }
 
-/* Counts so many passes over a tensor. */
+/* A tensor is read or written so many times. */
 static void moves(struct launches *p, int tensor, int times)
 {
     p->traffic += (double)times * (double)launches_tensor_bytes(p, tensor);
@@ -292,7 +292,7 @@ fault fused_begin(struct launches *p, const struct launch_places *places)
                                             .weights = at(places, f->weights_at),
                                             .stride = f->weight_stride};
     p->traffic +=
-        4.0 * (double)f->weight_stride; /* both forms are written; one pass over the parameters as long */
+        4.0 * (double)f->weight_stride; /* both forms are written; as long to read the parameters */
     for (size_t i = 0; !p->learning && i < g->n_ops; i++)
         if (g->ops[i].kind == OP_BATCHNORM) {
             l = launches_launch(p, KERNEL_exam_norm, 1, 64, 0);

@@ -37,6 +37,10 @@
     X(values, dropout_backward)                                                                              \
     X(values, reshape_forward)                                                                               \
     X(values, reshape_backward)                                                                              \
+    X(values, send_forward)                                                                                  \
+    X(values, send_backward)                                                                                 \
+    X(values, receive_forward)                                                                               \
+    X(values, receive_backward)                                                                              \
     X(pools, maxpool_forward)                                                                                \
     X(pools, maxpool_backward)                                                                               \
     X(pools, avgpool_forward)                                                                                \

@@ -26,50 +26,86 @@ size_t launches_take_table(struct launches *p, size_t n_bytes)
     return at;
 }
 
+/* What lasts from pass to pass: a seat has so many bytes of it. */
+static size_t take_lasting(struct launches *p, size_t n_bytes)
+{
+    if (!launches_are_a_pass(p))
+        return launches_take(p, p->n_seats * n_bytes);
+    size_t at = round_up(p->n_kept, ALIGN);
+    p->n_kept = at + n_bytes;
+    return at;
+}
+
 static void place_the_rest(struct launches *p)
 {
     const struct graph *g = p->graph;
     size_t scratch = 0, channels = 0;
-    p->n_bytes = p->plan.n_bytes;
+    p->n_kept = p->plan.n_kept;
+    p->n_bytes = p->plan.n_bytes - p->plan.n_kept;
     for (size_t i = 0; i < g->n_ops; i++) {
         const struct op *op = &g->ops[i];
         size_t own = ops_scratch(g, op, p->batch, p->bf16), c = g->tensors[op->in[0]].shape.c;
         scratch = own > scratch ? own : scratch;
         if (op->kind != OP_BATCHNORM || p->fused)
             continue;
-        p->moments_at[i] = launches_take(p, p->n_seats * 2 * c * sizeof(float));
+        p->moments_at[i] = take_lasting(p, 2 * c * sizeof(float));
         channels = c > channels ? c : channels;
     }
     p->slopes_at = launches_take(p, p->n_seats * 2 * channels * sizeof(float));
     p->partial_at = launches_take(p, p->n_seats * scratch);
-    p->labels_at = launches_take(p, p->n_seats * p->batch * sizeof(uint16_t));
+    p->labels_at = take_lasting(p, p->batch * sizeof(uint16_t));
     p->outcomes_at = launches_take(p, p->n_seats * sizeof(struct outcome));
 }
 
-fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup, bool learning,
-                size_t n_seats, size_t batch)
+/* The plan is one seat's: as many of each tensor behind each other as there are seats, but for what is kept. */
+static void stack_seats(struct launches *p)
 {
-    const struct graph *g = setup->graph;
-    *p = (struct launches){.graph = g,
-                       .device = device,
-                       .learning = learning,
-                       .bf16 = setup->precision == PRECISION_BF16,
-                       .n_seats = n_seats,
-                       .batch = batch};
+    size_t kept = p->plan.n_kept, n = p->n_seats;
+    size_t *lists[] = {p->plan.value_at, p->plan.grad_at, &p->plan.n_bytes};
+    for (int k = 0; k < 3; k++)
+        for (size_t t = 0; t < (k < 2 ? p->graph->n_tensors : 1); t++)
+            if (lists[k][t] != PLAN_NOWHERE && lists[k][t] > kept)
+                lists[k][t] = kept + n * (lists[k][t] - kept);
+}
+
+static fault plan_tensors(struct launches *p)
+{
+    const struct graph *g = p->graph;
     size_t *sizes = ARENA_NEW(&p->arena, size_t, g->n_tensors);
-    p->moments_at = ARENA_NEW(&p->arena, size_t, g->n_ops);
-    if (!sizes || !p->moments_at)
+    if (!sizes)
         return OUT_OF_MEMORY;
     for (size_t t = 0; t < g->n_tensors; t++) {
-        size_t n = batch * shape_size(g->tensors[t].shape);
+        size_t n = p->batch * shape_size(g->tensors[t].shape);
         if (n > UINT32_MAX)
             return FAIL(FAULT_ENGINE,
-                        "a batch of %zu makes a tensor of %zu numbers; the engine cuda counts to %u", batch,
-                        n, UINT32_MAX);
-        sizes[t] = p->n_seats * launches_tensor_bytes(p, (int)t);
+                        "a batch of %zu makes a tensor of %zu numbers; the engine cuda counts to %u",
+                        p->batch, n, UINT32_MAX);
+        sizes[t] = t == 0 && !graph_reads_samples(g) ? 0 : launches_tensor_bytes(p, (int)t);
     }
-    TRY(plan_make(g, learning ? PLAN_LESSON : PLAN_EXAM, sizes, sizes, &p->arena, &p->plan));
-    TRY(fused_plan(p));
+    TRY(plan_make(g, p->kind, sizes, sizes, &p->arena, &p->plan));
+    stack_seats(p);
+    return OK;
+}
+
+fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup,
+                    struct launches_wish wish)
+{
+    *p = (struct launches){.graph = setup->graph,
+                           .setup = setup,
+                           .device = device,
+                           .kind = wish.kind,
+                           .pass = wish.pass,
+                           .learning = wish.kind != PLAN_EXAM,
+                           .bf16 = setup->precision == PRECISION_BF16,
+                           .n_seats = wish.n_seats,
+                           .batch = wish.batch};
+    p->moments_at = ARENA_NEW(&p->arena, size_t, p->graph->n_ops);
+    if (!p->moments_at)
+        return OUT_OF_MEMORY;
+    TRY(plan_tensors(p));
+    /* Passes do every op by itself: fused ones do not end where a pass does. */
+    if (!launches_are_a_pass(p))
+        TRY(fused_plan(p));
     place_the_rest(p);
     return OK;
 }
@@ -79,15 +115,45 @@ static void *at(const struct launch_places *places, size_t offset)
     return (void *)(uintptr_t)(places->memory + offset);
 }
 
+static const struct seat *seats_of(const struct launch_places *places)
+{
+    return (const struct seat *)(uintptr_t)places->seats;
+}
+
 static struct dims dims_of(const struct launches *p, int tensor)
 {
     struct shape s = p->graph->tensors[tensor].shape;
     return (struct dims){(uint32_t)s.c, (uint32_t)s.h, (uint32_t)s.w};
 }
 
+static struct numbers on_shelf(const struct launch_places *places, size_t offset, bool half)
+{
+    return (struct numbers){.at = (void *)(uintptr_t)(places->shelves + offset),
+                            .half = half,
+                            .seats = seats_of(places),
+                            .stride = places->shelf_bytes};
+}
+
+/* What take_lasting took. */
+static struct numbers lasting(const struct launches *p, const struct launch_places *places, size_t offset,
+                              bool half)
+{
+    return launches_are_a_pass(p) ? on_shelf(places, offset, half)
+                                  : (struct numbers){.at = at(places, offset), .half = half};
+}
+
+static struct numbers tensor_at(const struct launches *p, const struct launch_places *places, size_t offset,
+                                int tensor)
+{
+    bool half = launches_is_half(p, tensor);
+    size_t kept = p->plan.n_kept;
+    return offset < kept ? on_shelf(places, offset, half)
+                         : (struct numbers){.at = at(places, offset - kept), .half = half};
+}
+
 static struct numbers value_of(const struct launches *p, const struct launch_places *places, int tensor)
 {
-    return (struct numbers){at(places, p->plan.value_at[tensor]), launches_is_half(p, tensor), 0};
+    return tensor_at(p, places, p->plan.value_at[tensor], tensor);
 }
 
 static struct numbers gradient_of(const struct launches *p, const struct launch_places *places, int tensor,
@@ -95,7 +161,9 @@ static struct numbers gradient_of(const struct launches *p, const struct launch_
 {
     if (p->plan.grad_at[tensor] == PLAN_NOWHERE)
         return (struct numbers){0};
-    return (struct numbers){at(places, p->plan.grad_at[tensor]), launches_is_half(p, tensor), adds};
+    struct numbers x = tensor_at(p, places, p->plan.grad_at[tensor], tensor);
+    x.adds = adds;
+    return x;
 }
 
 static uint64_t offset_of(const struct param *params, int i)
@@ -103,16 +171,28 @@ static uint64_t offset_of(const struct param *params, int i)
     return i < 0 ? CUDA_NONE : params[i].offset;
 }
 
+/* Where a crossing's values and gradients begin; a row has room for the largest micro-batch. */
+static void set_crossing(const struct launches *p, const struct op *op, struct call *c)
+{
+    const struct graph *g = p->graph;
+    const struct crossing *x = &(op->kind == OP_SEND ? g->sends : g->receives)[op->crossing];
+    c->values_at = x->at * micro_most(p->setup);
+    c->grads_at = x->at_grad == NOT_LEARNT ? CUDA_NONE : x->at_grad * micro_most(p->setup);
+}
+
 static struct call make_call(const struct launches *p, const struct launch_places *places, const struct step *s)
 {
     const struct graph *g = p->graph;
     const struct op *op = &g->ops[s->op];
+    bool receives = op->kind == OP_RECEIVE;
     struct call c = {
-        .seats = (const struct seat *)(uintptr_t)places->seats,
-        .op = (uint32_t)s->op,
+        .seats = seats_of(places),
+        .op = (uint32_t)op->number,
         .batch = (uint32_t)p->batch,
+        .of = (uint32_t)p->setup->batch,
         .learning = p->learning,
-        .in = dims_of(p, op->in[0]),
+        .weights = s->weights,
+        .in = dims_of(p, receives ? op->out : op->in[0]),
         .kernel = (uint32_t)op->kernel,
         .stride = (uint32_t)op->stride,
         .pad = (uint32_t)op->pad,
@@ -125,14 +205,14 @@ static struct call make_call(const struct launches *p, const struct launch_place
         .bias = offset_of(g->params, op->bias),
         .mean = offset_of(g->stats, op->mean),
         .var = offset_of(g->stats, op->var),
-        .moments = at(places, p->moments_at[s->op]),
+        .moments = lasting(p, places, p->moments_at[s->op], false),
         .slopes = at(places, p->slopes_at),
         .partial = at(places, p->partial_at),
         .splits = 1,
-        .labels = at(places, p->labels_at),
+        .labels = lasting(p, places, p->labels_at, true),
         .outcomes = at(places, p->outcomes_at),
     };
-    for (int k = 0; k < 2 && op->in[k] >= 0; k++) {
+    for (int k = 0; k < 2 && op->in[k] >= 0 && !receives; k++) {
         c.x[k] = value_of(p, places, op->in[k]);
         if (s->wanted[k])
             c.dx[k] = gradient_of(p, places, op->in[k], s->adds[k]);
@@ -142,6 +222,8 @@ static struct call make_call(const struct launches *p, const struct launch_place
         c.y = value_of(p, places, op->out);
         c.dy = gradient_of(p, places, op->out, false);
     }
+    if (op->crossing >= 0)
+        set_crossing(p, op, &c);
     return c;
 }
 
@@ -170,15 +252,17 @@ static void add_gather(struct launches *p, const struct launch_places *places)
     struct launch *l = launches_launch(p, filled ? KERNEL_gather_filled : KERNEL_gather,
                                    (p->batch * in.h * in.w + each - 1) / each, 256, 0);
     l->args.gather = (struct gather_call){
-        .seats = (const struct seat *)(uintptr_t)places->seats,
+        .seats = seats_of(places),
         .picks = (const struct seat_pick *)(uintptr_t)places->picks,
         .inputs = {places->inputs[0], places->inputs[1]},
         .in = in,
         .batch = (uint32_t)p->batch,
+        .of = (uint32_t)p->setup->batch,
         .filled = p->fused ? (uint32_t)p->fused->input_channels : in.c,
-        .x = value_of(p, places, 0),
-        .labels = at(places, p->labels_at),
+        .labels = lasting(p, places, p->labels_at, true),
     };
+    if (graph_reads_samples(p->graph))
+        l->args.gather.x = value_of(p, places, 0);
     p->traffic += (double)(p->batch * l->args.gather.filled * in.h * in.w * (launches_is_half(p, 0) ? 2 : 4));
 }
 
@@ -199,6 +283,16 @@ static fault settle(struct launches *p, struct launch *l)
     return OK;
 }
 
+/* The steps of the list: all, or those of its pass. */
+static void stretch(const struct launches *p, size_t *first, size_t *end)
+{
+    bool forward = !launches_are_a_pass(p) || p->pass == PASS_FORWARD, weights = p->pass == PASS_WEIGHTS;
+    *first = forward ? 0 : weights ? p->plan.n_inputs : p->plan.n_forward;
+    *end = !launches_are_a_pass(p) || weights ? p->plan.n_steps
+           : forward                          ? p->plan.n_forward
+                                              : p->plan.n_inputs;
+}
+
 fault launches_place(struct launches *p, const struct launch_places *places)
 {
     size_t most = 1 + OPS_MOST_LAUNCHES * p->plan.n_steps + (p->fused ? fused_extra_launches(p) : 0);
@@ -206,10 +300,13 @@ fault launches_place(struct launches *p, const struct launch_places *places)
     if (!p->launches)
         return OUT_OF_MEMORY;
     TRY(driver_take(&p->device->driver, p->n_table_bytes, "tables", &p->tables));
-    add_gather(p, places);
+    size_t first, end;
+    stretch(p, &first, &end);
+    if (launches_gather(p))
+        add_gather(p, places);
     if (p->fused)
         TRY(fused_begin(p, places));
-    for (size_t i = 0; i < p->plan.n_steps; i++) {
+    for (size_t i = first; i < end; i++) {
         const struct step *s = &p->plan.steps[i];
         struct call c = make_call(p, places, s);
         if (!p->fused || !fused_step(p, places, s)) {

@@ -1,7 +1,10 @@
-/* launches.h - a planned graph as a list of launches.
+/* launches.h - a planned graph, or one pass of it, as a list of launches.
  *
  *   plan (how much memory for so many seats) -> place (memory is there: fill in every address)
  *        -> run for n seats
+ *
+ * Lists take turns in one piece of memory. What a micro-batch keeps from pass to pass has memory of its own: the shelf
+ * of its replica and flight.
  *
  * Nothing in a launch depends on which replicas learn: the seats' table says that. So a list that is run
  * again for as many seats is captured once and replayed as one CUDA graph.
@@ -41,17 +44,27 @@ struct replay { /* a captured run of so many seats */
     CUgraphExec graph; /* owned; NULL until it pays */
 };
 
+struct launches_wish { /* what a list is to be */
+    enum plan_kind kind;
+    enum pass_kind pass; /* of passes: which */
+    size_t n_seats, batch;
+};
+
 struct launches {
-    const struct graph *graph; /* borrowed */
-    struct device *device;     /* borrowed */
+    const struct graph *graph;        /* borrowed */
+    const struct engine_setup *setup; /* borrowed */
+    struct device *device;            /* borrowed */
+    enum plan_kind kind;
+    enum pass_kind pass;
     bool learning, bf16;
     size_t n_seats, batch;
     struct arena arena; /* owned: everything below */
-    struct plan plan;
-    size_t labels_at, outcomes_at, slopes_at, partial_at; /* in the memory, after the plan's */
-    size_t *moments_at;                                   /* [op] */
-    struct fused *fused;                                  /* NULL: every op by itself */
-    size_t n_bytes;                                       /* of the memory */
+    struct plan plan;   /* from n_kept on: a tensor of all seats, behind each other */
+    size_t outcomes_at, slopes_at, partial_at; /* in the memory, after the plan's */
+    size_t labels_at, *moments_at;             /* [op]; there, too, or on a shelf */
+    struct fused *fused;                       /* NULL: every op by itself */
+    size_t n_kept;                             /* bytes on a shelf */
+    size_t n_bytes;                            /* of the memory */
     size_t n_table_bytes;
     CUdeviceptr tables; /* owned: what lasts from run to run; the memory may be others' in between */
     struct launch *launches;
@@ -64,10 +77,12 @@ struct launches {
 struct launch_places {
     CUdeviceptr memory, seats, picks; /* picks 0: an exam */
     struct input inputs[2];
+    CUdeviceptr shelves; /* passes */
+    size_t shelf_bytes;
 };
 
-fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup, bool learning,
-                size_t n_seats, size_t batch);
+fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup,
+                    struct launches_wish wish);
 fault launches_place(struct launches *p, const struct launch_places *places);
 void launches_release(struct launches *p);
 
@@ -97,6 +112,18 @@ size_t ops_traffic(const struct launches *p, const struct step *s);
 size_t ops_scratch(const struct graph *g, const struct op *op, size_t batch, bool bf16);
 /* ops.c: the most launches a step adds. */
 enum { OPS_MOST_LAUNCHES = 6 };
+
+static inline bool launches_are_a_pass(const struct launches *p)
+{
+    return p->kind == PLAN_PASSES || p->kind == PLAN_SPLIT_PASSES;
+}
+
+/* Whether the list begins with samples, or their labels alone. */
+static inline bool launches_gather(const struct launches *p)
+{
+    bool begins = !launches_are_a_pass(p) || p->pass == PASS_FORWARD;
+    return begins && (graph_reads_samples(p->graph) || graph_has_loss(p->graph));
+}
 
 static inline bool launches_is_half(const struct launches *p, int tensor)
 {

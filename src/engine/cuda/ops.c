@@ -54,15 +54,17 @@ static void linear_forward(struct launches *p, const struct call *c)
 static void linear_backward(struct launches *p, const struct call *c)
 {
     if (is_narrow(c)) {
-        launches_add(p, KERNEL_linear_few_back_weight, c->out.c * pieces(size_of(c->in) + 1, LANES), 1, THREADS,
-                 c);
+        if (c->weights)
+            launches_add(p, KERNEL_linear_few_back_weight, c->out.c * pieces(size_of(c->in) + 1, LANES), 1,
+                         THREADS, c);
         if (c->dx[0].at)
             add_values(p, KERNEL_linear_few_back_input, c, c->batch * size_of(c->in));
         return;
     }
-    if (c->bias != CUDA_NONE)
+    if (c->weights && c->bias != CUDA_NONE)
         launches_add(p, KERNEL_bias_gradient, pieces(c->out.c, LANES), 1, 1024, c);
-    add_linear(p, LINEAR(p, linear_back_weight), c, c->out.c, size_of(c->in));
+    if (c->weights)
+        add_linear(p, LINEAR(p, linear_back_weight), c, c->out.c, size_of(c->in));
     if (c->dx[0].at)
         add_linear(p, LINEAR(p, linear_back_input), c, c->batch, size_of(c->in));
 }
@@ -108,6 +110,12 @@ static void globalpool_forward(struct launches *p, const struct call *c)
         add_values(p, KERNEL_##name##_backward, c, c->batch *size_of(c->in));                                \
     }
 #define BOTH(name) BY_OUTPUT(name) BY_INPUT(name)
+#define CROSSING(name)                                                                                       \
+    BY_INPUT(name)                                                                                           \
+    static void name##_forward(struct launches *p, const struct call *c)                                     \
+    {                                                                                                        \
+        add_values(p, KERNEL_##name##_forward, c, c->batch *size_of(c->in));                                 \
+    }
 #define BY_FOURS(name)                                                                                       \
     static void name##_forward(struct launches *p, const struct call *c)                                         \
     {                                                                                                        \
@@ -127,6 +135,7 @@ static void globalpool_forward(struct launches *p, const struct call *c)
 /* clang-format off */
 BY_FOURS(add) BOTH(concat) BY_FOURS(relu) BY_FOURS(tanh) BY_FOURS(sigmoid)
 BOTH(dropout) BOTH(reshape) BOTH(maxpool) BOTH(avgpool) BOTH(shortcut) BY_INPUT(globalpool)
+CROSSING(send) CROSSING(receive)
 LOSS(cross_entropy) LOSS(mse) LOSS(hinge) LOSS(logistic)
     /* clang-format on */
 
@@ -149,6 +158,8 @@ static const struct {
     [OP_SHORTCUT] = {shortcut_forward, shortcut_backward},
     [OP_DROPOUT] = {dropout_forward, dropout_backward},
     [OP_RESHAPE] = {reshape_forward, reshape_backward},
+    [OP_SEND] = {send_forward, send_backward},
+    [OP_RECEIVE] = {receive_forward, receive_backward},
     [OP_CROSS_ENTROPY] = {cross_entropy_forward, cross_entropy_backward},
     [OP_MSE] = {mse_forward, mse_backward},
     [OP_HINGE] = {hinge_forward, hinge_backward},

@@ -1,4 +1,5 @@
-/* values.cu - the ops that work number by number: add, concat, relu, tanh, sigmoid, dropout, reshape.
+/* values.cu - the ops that work number by number: add, concat, relu, tanh, sigmoid, dropout, reshape; and those that carry numbers
+ * to other parts and from there.
  *
  * Each thread takes every so-manieth number of its seat, or four, so any number of threads will do.
  */
@@ -157,28 +158,40 @@ static __device__ size_t in_device_order(struct dims d, size_t i)
     return (n * pixels + at % pixels) * d.c + at / pixels;
 }
 
-static __device__ float dropout_factor(const struct call *c, uint64_t key, size_t i)
+/* What is dropped goes by a number's place in the whole batch, of which the seat's samples may be a few. */
+struct dropping {
+    uint64_t key;
+    size_t first;
+};
+
+static __device__ struct dropping my_dropping(const struct call *c)
+{
+    struct seat seat = my_seat(c);
+    return {scramble(seat.seed, c->op), seat.first * size_of(c->in)};
+}
+
+static __device__ float dropout_factor(const struct call *c, struct dropping d, size_t i)
 {
     if (!c->learning)
         return 1;
-    bool keeps = (double)(scramble(key, in_graph_order(c->in, i)) >> 40) >= c->rate * 16777216.0;
+    bool keeps = (double)(scramble(d.key, d.first + in_graph_order(c->in, i)) >> 40) >= c->rate * 16777216.0;
     return keeps ? (float)(1 / (1 - c->rate)) : 0;
 }
 
 extern "C" __global__ void dropout_forward(struct call c)
 {
     struct values v = my_values(&c);
-    uint64_t key = scramble(my_seat(&c).seed, c.op);
+    struct dropping d = my_dropping(&c);
     EACH(i, v)
-    put(v.y, i, get(v.x[0], i) * dropout_factor(&c, key, i));
+    put(v.y, i, get(v.x[0], i) * dropout_factor(&c, d, i));
 }
 
 extern "C" __global__ void dropout_backward(struct call c)
 {
     struct values v = my_values(&c);
-    uint64_t key = scramble(my_seat(&c).seed, c.op);
+    struct dropping d = my_dropping(&c);
     EACH(i, v)
-    put(v.dx[0], i, get(v.dy, i) * dropout_factor(&c, key, i));
+    put(v.dx[0], i, get(v.dy, i) * dropout_factor(&c, d, i));
 }
 
 extern "C" __global__ void reshape_forward(struct call c)
@@ -193,4 +206,37 @@ extern "C" __global__ void reshape_backward(struct call c)
     struct values v = my_values(&c);
     EACH(i, v)
     put(v.dx[0], i, get(v.dy, in_device_order(c.out, in_graph_order(c.in, i))));
+}
+
+/* What crosses lies in the rows as it does everywhere, in the graph's order; these ops have the same shape on both sides. */
+extern "C" __global__ void send_forward(struct call c)
+{
+    struct values v = my_values(&c);
+    float *to = my_seat(&c).outputs + c.values_at;
+    EACH(i, v)
+    to[in_graph_order(c.in, i)] = get(v.x[0], i);
+}
+
+extern "C" __global__ void send_backward(struct call c)
+{
+    struct values v = my_values(&c);
+    const float *from = my_seat(&c).output_grads + c.grads_at;
+    EACH(i, v)
+    put(v.dx[0], i, from[in_graph_order(c.in, i)]);
+}
+
+extern "C" __global__ void receive_forward(struct call c)
+{
+    struct values v = my_values(&c);
+    const float *from = my_seat(&c).inputs + c.values_at;
+    EACH(i, v)
+    put(v.y, i, from[in_graph_order(c.in, i)]);
+}
+
+extern "C" __global__ void receive_backward(struct call c)
+{
+    struct values v = my_values(&c);
+    float *to = my_seat(&c).input_grads + c.grads_at;
+    EACH(i, v)
+    to[in_graph_order(c.in, i)] = get(v.dy, i);
 }
