@@ -65,7 +65,7 @@ static fault rows_arrive_though_a_lesson_writes_them(struct agent *a)
     return OK;
 }
 
-/* Spans [first, end): of one float, within a letter and beyond it, to the end. */
+/* Spans [first, end): of one float, within a packet and beyond it, to the end. */
 static fault spans_hold_what_was_sent_and_no_more(struct agent *a)
 {
     size_t size = link_row_floats(a->link, ROW_PARAMS);

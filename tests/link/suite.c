@@ -157,7 +157,7 @@ static size_t count(const struct suite *suite, const struct link_case *c)
     return n;
 }
 
-static const struct link_case *const all[] = {cases_of_letters, cases_of_rows, cases_of_peers};
+static const struct link_case *const all[] = {cases_of_messages, cases_of_rows, cases_of_peers};
 
 int suite_run(const struct suite_world *world, const struct ranks *ranks, size_t n_members)
 {

@@ -8,10 +8,10 @@
  *       return OK;
  *   }
  *
- * Cases know their world by its link alone; what no link can do, as to fail, they ask of the suite. A case says which words of link.h it
- * holds to: they must stand there, and every verb that stands there must be in some case (test_local.c).
+ * Cases know their world by its link alone; what no link can do, as to fail, they ask of the suite. A case says which words of
+ * link.h it holds to: they must stand there, and every verb that stands there must be in some case (tests/world/test_link.c).
  *
- * A world runs them by a program of a few lines (tests/link/test_local.c, tests/mpi/test_link.c).
+ * A world runs them by a program of a few lines (tests/world/test_link.c, tests/mpi/test_link.c).
  */
 #ifndef VECHE_TESTS_SUITE_H
 #define VECHE_TESTS_SUITE_H
@@ -58,7 +58,7 @@ struct play { /* of one case; every member sees it, in its own process */
     uint64_t kept[8]; /* the case's own, of this process */
 };
 
-extern const struct link_case cases_of_letters[], cases_of_rows[],
+extern const struct link_case cases_of_messages[], cases_of_rows[],
     cases_of_peers[]; /* each ends with one without a name */
 
 /* How a member of a world of this kind goes down, until it is told so (FAULT_CRASH), and how it hears nothing for a while. NULL, both:

@@ -127,20 +127,20 @@ static void a_fault_in_one_program_ends_the_play_for_all(void **state)
 
 /* ---- damage ---- */
 
-/* The last rank writes what is no letter to the rank in kept[0]; in kept[1] how many of its bytes are wrong. */
+/* The last rank writes what is no packet to the rank in kept[0]; in kept[1] how many of its bytes are wrong. */
 static fault write_nonsense(struct agent *a)
 {
-    static unsigned char letter[HEAD_BYTES + 8]; /* it must outlive this function */
+    static unsigned char packet[HEAD_BYTES + 8]; /* it must outlive this function */
     struct far *w = far_of(a->link);
     size_t last = w->n - 1;
     struct passage p;
     struct parcel never;
-    letter_write_head(letter, &(struct head){.kind = MSG_BYTES, .tag = 1, .n_bytes = 8});
+    packet_write_head(packet, &(struct head){.kind = MSG_BYTES, .tag = 1, .n_bytes = 8});
     for (size_t i = 0; i < crew_of(a)->kept[1]; i++)
-        letter[(i * 29) % HEAD_BYTES] ^= 0xa5;
-    size_t n = crew_of(a)->kept[1] ? sizeof letter : sizeof letter - 1;
+        packet[(i * 29) % HEAD_BYTES] ^= 0xa5;
+    size_t n = crew_of(a)->kept[1] ? sizeof packet : sizeof packet - 1;
     if (a->index == last) {
-        w->transport->ops->send_letter(w->transport, (size_t)crew_of(a)->kept[0], letter, n, &p);
+        w->transport->ops->send_packet(w->transport, (size_t)crew_of(a)->kept[0], packet, n, &p);
         bell_ring(w->peers[crew_of(a)->kept[0]].bell);
     }
     fault f = link_recv_rows(a->link, ANYONE, 99, &never, NULL);
@@ -149,7 +149,7 @@ static fault write_nonsense(struct agent *a)
     return f;
 }
 
-static void a_letter_that_cannot_be_read_ends_the_play_and_its_sender_is_named(void **state)
+static void a_packet_that_cannot_be_read_ends_the_play_and_its_sender_is_named(void **state)
 {
     size_t last = crew_ranks()->n - 1;
     (void)state;
@@ -541,7 +541,7 @@ int main(void)
         cmocka_unit_test(numbers_and_texts_go_round),
         cmocka_unit_test(notes_of_all_ranks_reach_whoever_leads),
         cmocka_unit_test(a_fault_in_one_program_ends_the_play_for_all),
-        crew_test(2, a_letter_that_cannot_be_read_ends_the_play_and_its_sender_is_named),
+        crew_test(2, a_packet_that_cannot_be_read_ends_the_play_and_its_sender_is_named),
         cmocka_unit_test(a_stop_asked_of_any_rank_stops_all_in_the_same_round),
         cmocka_unit_test(a_stop_reaches_those_that_are_not_in_step),
         cmocka_unit_test(the_leader_looks_when_all_are_at_the_end_of_the_round_that_is_due),

@@ -27,7 +27,7 @@ strategy        agent strategy backups centre pairs
 strategy/ps     ps
 world           world waits mixing number numbers
 world/local     local actor agenda ask fiber fibers message rows script snapshot tape wires
-world/far       far ask bell courier exam fetch gone lesson lessons letter look mail message offer pause
+world/far       far ask bell courier exam fetch gone lesson lessons packet look mail message offer pause
                 sendings silence spot wait
 world/mpi       mpi native near
 record          run comparison events file folder json path report seal summary tensors waiting

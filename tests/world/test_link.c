@@ -24,7 +24,7 @@ static char *words_of(const char *path)
 
 static void every_case_cites_words_that_stand_in_link_h(void **state)
 {
-    static const struct link_case *const all[] = {cases_of_letters, cases_of_rows, cases_of_peers};
+    static const struct link_case *const all[] = {cases_of_messages, cases_of_rows, cases_of_peers};
     char *header = words_of("src/link/link.h");
     (void)state;
     for (size_t i = 0; i < 3; i++)
@@ -39,7 +39,7 @@ static void every_case_cites_words_that_stand_in_link_h(void **state)
 
 static void every_verb_of_link_h_is_in_a_case(void **state)
 {
-    static const char *const files[] = {"tests/link/letters.c", "tests/link/rows.c", "tests/link/peers.c"};
+    static const char *const files[] = {"tests/link/messages.c", "tests/link/rows.c", "tests/link/peers.c"};
     char *header = words_of("src/link/link.h"), *cases[3];
     size_t n_verbs = 0;
     (void)state;

@@ -107,7 +107,7 @@ static bool try_to_give_rows(struct far *w, const struct message *m)
         return false; /* the statistics are being written */
     struct span span = whole(ROWS_LASTING);
     w->link.counts.messages++;
-    w->link.counts.bytes += letter_span_bytes(&w->bounds, span);
+    w->link.counts.bytes += packet_span_bytes(&w->bounds, span);
     far_tell_rows(w, m->from, MSG_ADOPT, m->head.tag | w->agent->k << 24, span);
     return true;
 }
@@ -130,12 +130,12 @@ static void give_turn(struct far *w, const struct message *m)
 {
     unsigned char bytes[TURN_BYTES];
     uint64_t k;
-    if (!letter_read_number(m->bytes, (size_t)m->head.n_bytes, &k)) {
+    if (!packet_read_number(m->bytes, (size_t)m->head.n_bytes, &k)) {
         courier_refuse(w, m->from);
         return;
     }
     struct turn t = count_rounds(w, m->from, k);
-    letter_write_turn(bytes, &t);
+    packet_write_turn(bytes, &t);
     far_tell(w, m->from, MSG_ROUND, m->head.tag, bytes, sizeof bytes);
 }
 
@@ -237,7 +237,7 @@ static fault ask_to_average(struct far *w, size_t peer, row_set rows, struct mes
 {
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
-    mine->head.n_bytes = letter_span_bytes(&w->bounds, whole(rows));
+    mine->head.n_bytes = packet_span_bytes(&w->bounds, whole(rows));
     next_question(w);
     mine->head.tag = w->question;
     w->link.counts.messages++;
@@ -274,7 +274,7 @@ static fault average_with(struct far *w, size_t peer, row_set rows, struct messa
 fault far_average(struct link *l, size_t peer, row_set rows)
 {
     struct far *w = far_of(l);
-    struct message *mine = message_new(w, letter_span_bytes(&w->bounds, whole(rows)));
+    struct message *mine = message_new(w, packet_span_bytes(&w->bounds, whole(rows)));
     if (!mine)
         return OUT_OF_MEMORY;
     fault f = average_with(w, peer, rows, mine);
@@ -308,12 +308,12 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
 static fault ask_for_round(struct far *w, struct turn *out)
 {
     unsigned char k[8];
-    letter_write_number(k, w->agent->k);
+    packet_write_number(k, w->agent->k);
     next_question(w);
     far_tell(w, 0, MSG_ASK_ROUND, w->question, k, sizeof k);
     TRY(wait_for_answer(w, 0));
     bool is_turn = w->answer->head.kind == MSG_ROUND &&
-                   letter_read_turn(w->answer->bytes, (size_t)w->answer->head.n_bytes, out);
+                   packet_read_turn(w->answer->bytes, (size_t)w->answer->head.n_bytes, out);
     drop_answer(w);
     return is_turn ? OK : refuse_answer(w, 0);
 }

@@ -1,7 +1,7 @@
 /* courier.c - what travels between the ranks.
  *
- *   letter: a head, and what fits --> copied, and given back to the transport
- *   bodies, if it says so ----------> into memory of the message, in the order of the letters of their sender
+ *   packet: a head, and what fits --> copied, and given back to the transport
+ *   bodies, if it says so ----------> into memory of the message, in the order of the packets of their sender
  *                                     |
  *                                     +-> arriving (a queue for each sender) -> delivered, in the order of sending
  *
@@ -41,23 +41,23 @@ void courier_refuse(struct far *w, size_t from)
 }
 
 /* An offer is of rows that can be seen from here. */
-static bool read_letter(struct far *w, size_t from, const unsigned char *letter, size_t n, struct head *h,
+static bool read_packet(struct far *w, size_t from, const unsigned char *packet, size_t n, struct head *h,
                         struct places *places)
 {
-    if (!letter_read_head(&w->bounds, from, letter, n, h))
+    if (!packet_read_head(&w->bounds, from, packet, n, h))
         return false;
     return !h->offer ||
-           (w->peers[from].rows && letter_read_places(&w->bounds, h, letter + HEAD_BYTES, places));
+           (w->peers[from].rows && packet_read_places(&w->bounds, h, packet + HEAD_BYTES, places));
 }
 
-static void take_letter(struct far *w, size_t from, const unsigned char *letter, size_t n)
+static void take_packet(struct far *w, size_t from, const unsigned char *packet, size_t n)
 {
     struct peer *p = &w->peers[from];
     struct head h;
     struct places places;
     if (p->is_gone)
         return; /* it was given up: nobody wants to know any more */
-    if (!read_letter(w, from, letter, n, &h, &places)) {
+    if (!read_packet(w, from, packet, n, &h, &places)) {
         courier_refuse(w, from);
         return;
     }
@@ -75,7 +75,7 @@ static void take_letter(struct far *w, size_t from, const unsigned char *letter,
     if (h.offer)
         memcpy(at, &places, sizeof places);
     else if (n_bytes <= INLINE_BYTES)
-        memcpy(at, letter + HEAD_BYTES, n_bytes);
+        memcpy(at, packet + HEAD_BYTES, n_bytes);
     for (int i = 0; i < m->n_bodies; i++) {
         w->transport->ops->recv_body(w->transport, from, at, stretches[i].n_bytes, &m->bodies[i]);
         at += stretches[i].n_bytes;
@@ -89,15 +89,15 @@ static void take_letter(struct far *w, size_t from, const unsigned char *letter,
     p->arriving_end = &m->next;
 }
 
-enum { MOST_LETTERS = 16 }; /* at one time */
+enum { MOST_PACKETS = 16 }; /* at one time */
 
-static void take_letters(struct far *w)
+static void take_packets(struct far *w)
 {
-    const unsigned char *letter;
+    const unsigned char *packet;
     size_t from, n;
-    for (int i = 0; i < MOST_LETTERS && (letter = w->transport->ops->next_letter(w->transport, &from, &n));
+    for (int i = 0; i < MOST_PACKETS && (packet = w->transport->ops->next_packet(w->transport, &from, &n));
          i++)
-        take_letter(w, from, letter, n);
+        take_packet(w, from, packet, n);
 }
 
 static void add_last(struct message ***end, struct message *m)
@@ -110,7 +110,7 @@ static void add_last(struct message ***end, struct message *m)
 /* False: it is none. */
 static bool read_text(const struct message *m, char text[MOST_TEXT])
 {
-    return letter_read_texts(m->bytes, (size_t)m->head.n_bytes, &text, 1, MOST_TEXT);
+    return packet_read_texts(m->bytes, (size_t)m->head.n_bytes, &text, 1, MOST_TEXT);
 }
 
 static void hear_of_failure(struct far *w, const struct message *m, const char *text)
@@ -123,7 +123,7 @@ static void hear_of_failure(struct far *w, const struct message *m, const char *
 static void hear_note(struct far *w, const struct message *m)
 {
     char kind[MOST_TEXT], text[MOST_TEXT];
-    if (letter_read_texts(m->bytes, (size_t)m->head.n_bytes, (char *const[]){kind, text}, 2, MOST_TEXT))
+    if (packet_read_texts(m->bytes, (size_t)m->head.n_bytes, (char *const[]){kind, text}, 2, MOST_TEXT))
         w->watcher.note(w->watcher.ctx, far_now_s(w), m->from, kind, text);
     else
         courier_refuse(w, m->from);
@@ -274,7 +274,7 @@ static void answer_questions(struct far *w)
 
 void courier_progress(struct far *w)
 {
-    take_letters(w);
+    take_packets(w);
     deliver_what_is_here(w);
     sendings_look_after(w);
     if (w->asked)
@@ -292,7 +292,7 @@ fault courier_open(struct far *w)
 {
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* so that a nap is as short as it is meant to be */
     w->piece_bytes = w->transport->most_bytes;
-    w->bounds = (struct letter_bounds){.n_members = w->n,
+    w->bounds = (struct packet_bounds){.n_members = w->n,
                                        .self = w->link.self,
                                        .most_bytes = MOST_BODIES * w->piece_bytes,
                                        .memory_bytes = w->engine->shared ? w->engine->shared->n_bytes : 0};

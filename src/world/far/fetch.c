@@ -119,7 +119,7 @@ static void fetch(struct far *w, struct message *m)
         return;
     }
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
-        size_t n = letter_floats_in_row(&w->bounds, letter_span(&m->head), row) * sizeof(float);
+        size_t n = packet_floats_in_row(&w->bounds, packet_span(&m->head), row) * sizeof(float);
         if (n)
             memcpy(at, offer_row(w, m, row) + m->head.first, n);
         at += n;

@@ -1,6 +1,6 @@
 /* inside.h - what the files of far worlds share.
  *
- *   letter.c    what members write to each other, as bytes
+ *   packet.c    what members write to each other, as bytes
  *   message.c   a message that has come, and its memory
  *   send.c      what is sent
  *   courier.c   what comes: heads, bodies, who is heard of
@@ -28,7 +28,7 @@
 #include <stdatomic.h>
 
 #include "world/far/far.h"
-#include "world/far/letter.h"
+#include "world/far/packet.h"
 
 enum { MOST_BODIES = 24 };
 
@@ -118,7 +118,7 @@ struct far {
         struct blank *next;
     } * blanks[64];     /* memory for bytes, by the logarithm of its size */
     size_t piece_bytes; /* the most that travels as one body */
-    struct letter_bounds bounds;
+    struct packet_bounds bounds;
     uint64_t offers;         /* made so far */
     struct message *in_hand; /* offered to me, with my agent, and not yet fetched */
     struct message *mail, **mail_end;

@@ -59,7 +59,7 @@ static void serve_write(struct far *w, const struct message *m)
 static void serve_exam(struct far *w, const struct message *m)
 {
     struct exam exam;
-    bool is_exam = letter_read_exam(m->bytes, (size_t)m->head.n_bytes, &exam);
+    bool is_exam = packet_read_exam(m->bytes, (size_t)m->head.n_bytes, &exam);
     const struct samples *s = exam.on_train ? w->engine->setup.train : w->engine->setup.test;
     if (!is_exam || exam.first > s->n || exam.n > s->n - exam.first) {
         courier_refuse(w, m->from);
@@ -91,7 +91,7 @@ void look_serve(struct far *w, struct message *m)
         serve_write(w, m);
         return;
     case MSG_SET_ACCOUNT:
-        if (letter_read_account(m->bytes, (size_t)m->head.n_bytes, &account))
+        if (packet_read_account(m->bytes, (size_t)m->head.n_bytes, &account))
             far_set_own_account(w, &account);
         else
             courier_refuse(w, m->from);
@@ -110,7 +110,7 @@ void look_serve_exam(struct far *w)
         fault_drop(f);
     }
     unsigned char bytes[EXAM_BYTES];
-    letter_write_exam(bytes, &w->lessons.exam);
+    packet_write_exam(bytes, &w->lessons.exam);
     far_tell(w, 0, MSG_EXAMINED, w->lessons.look, bytes, sizeof bytes);
 }
 
@@ -162,7 +162,7 @@ static fault hear_exam(struct far *w, struct exam *exam)
     if (!has_seen(w, exam->replica))
         return OK;
     const struct message *m = w->peers[exam->replica].seen;
-    if (m->head.kind != MSG_EXAMINED || !letter_read_exam(m->bytes, (size_t)m->head.n_bytes, &there))
+    if (m->head.kind != MSG_EXAMINED || !packet_read_exam(m->bytes, (size_t)m->head.n_bytes, &there))
         return refuse(w, exam->replica);
     exam->loss = there.loss;
     exam->hits = there.hits;
@@ -178,7 +178,7 @@ static fault examine(struct world *world, struct exam *exams, size_t n)
     for (size_t i = 0; i < n; i++)
         if (is_far(w, exams[i].replica)) {
             exams[i].loss = NAN;
-            letter_write_exam(bytes, &exams[i]);
+            packet_write_exam(bytes, &exams[i]);
             far_tell(w, exams[i].replica, MSG_EXAMINE, w->look, bytes, sizeof bytes);
         }
     for (size_t i = 0; i < n; i++)
@@ -269,7 +269,7 @@ static void set_account(struct world *world, size_t member, const struct account
     w->agents[member].k = a->k;
     w->agents[member].lessons = a->lessons;
     unsigned char bytes[ACCOUNT_BYTES];
-    letter_write_account(bytes, a);
+    packet_write_account(bytes, a);
     if (is_far(w, member))
         far_tell(w, member, MSG_SET_ACCOUNT, 0, bytes, sizeof bytes);
     else

@@ -87,7 +87,7 @@ fault far_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
     struct far *w = far_of(l);
     TRY(must_be_there(w, to));
     l->counts.messages++;
-    l->counts.bytes += letter_span_bytes(&w->bounds, span);
+    l->counts.bytes += packet_span_bytes(&w->bounds, span);
     far_tell_rows(w, to, MSG_ROWS, tag, span);
     courier_progress(w);
     return OK;

@@ -86,14 +86,14 @@ const float *message_floats(const struct far *w, const struct message *m, enum r
                             size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
-    struct span s = letter_span(&m->head);
-    size_t n = letter_floats_in_row(&w->bounds, s, row);
+    struct span s = packet_span(&m->head);
+    size_t n = packet_floats_in_row(&w->bounds, s, row);
     if (!holds_rows(m) || s.first > first || s.first + n < end || !n)
         return NULL;
     if (m->head.offer)
         return offer_row(w, m, row) + first;
     for (int before = 0; before < (int)row; before++)
-        at += letter_floats_in_row(&w->bounds, s, (enum row)before);
+        at += packet_floats_in_row(&w->bounds, s, (enum row)before);
     return at + (first - s.first);
 }
 
@@ -103,9 +103,9 @@ int message_cut(const struct far *w, const struct head *h, struct stretch out[MO
     if (h->n_bytes <= INLINE_BYTES || h->offer)
         return 0;
     size_t piece = w->piece_bytes / sizeof(float);
-    struct span s = letter_span(h);
+    struct span s = packet_span(h);
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
-        for (size_t at = 0, all = letter_floats_in_row(&w->bounds, s, row); at < all && n < MOST_BODIES;
+        for (size_t at = 0, all = packet_floats_in_row(&w->bounds, s, row); at < all && n < MOST_BODIES;
              at += piece) {
             size_t some = all - at < piece ? all - at : piece;
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};

@@ -72,7 +72,7 @@ static void tell_state(struct far *w, uint64_t probe)
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    letter_write_state(both, &s, own_waits(w), n_waits);
+    packet_write_state(both, &s, own_waits(w), n_waits);
     far_tell(w, 0, MSG_STATE, probe, both, n_bytes);
     free(both);
 }
@@ -104,7 +104,7 @@ static void hear_state(struct far *w, const struct message *m)
 {
     struct state s;
     double waits[MOST_IN_TABLE];
-    if (!letter_read_state(m->bytes, (size_t)m->head.n_bytes, &s, waits, n_told_waits(w))) {
+    if (!packet_read_state(m->bytes, (size_t)m->head.n_bytes, &s, waits, n_told_waits(w))) {
         courier_refuse(w, m->from);
         return;
     }

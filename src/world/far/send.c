@@ -36,7 +36,7 @@ static void send_body(struct far *w, struct sending *s, const void *bytes, size_
 }
 
 /* The head, and what follows where it fits; `bytes` NULL: of rows. An offer is followed by its places. */
-static void send_letter(struct far *w, size_t to, const struct head *h, const unsigned char *bytes,
+static void send_packet(struct far *w, size_t to, const struct head *h, const unsigned char *bytes,
                         const struct places *places)
 {
     if (w->peers[to].is_gone)
@@ -48,15 +48,15 @@ static void send_letter(struct far *w, size_t to, const struct head *h, const un
         wait_break_off(w, OUT_OF_MEMORY);
         return;
     }
-    letter_write_head(s->copy, h);
+    packet_write_head(s->copy, h);
     unsigned char *at = s->copy + HEAD_BYTES;
-    struct span span = letter_span(h);
+    struct span span = packet_span(h);
     if (h->offer)
-        n_beside = letter_write_places(&w->bounds, h, places, at);
+        n_beside = packet_write_places(&w->bounds, h, places, at);
     else if (bytes)
         memcpy(at, bytes, n_beside);
     for (enum row row = 0; fits && !bytes && !h->offer && row < w->engine->setup.rows.n; row++) {
-        size_t some = letter_floats_in_row(&w->bounds, span, row) * sizeof(float);
+        size_t some = packet_floats_in_row(&w->bounds, span, row) * sizeof(float);
         if (some)
             memcpy(at, row_of(w, row) + span.first, some);
         at += some;
@@ -65,7 +65,7 @@ static void send_letter(struct far *w, size_t to, const struct head *h, const un
         w->sent++;
         w->peers[to].sent++;
     }
-    w->transport->ops->send_letter(w->transport, to, s->copy, HEAD_BYTES + n_beside, &s->passage);
+    w->transport->ops->send_packet(w->transport, to, s->copy, HEAD_BYTES + n_beside, &s->passage);
     put_on_the_way(w, s, to);
     bell_ring(w->peers[to].bell);
 }
@@ -77,7 +77,7 @@ void far_tell_with_head(struct far *w, size_t to, struct head h, const void *byt
     if (w->is_leaving || w->peers[to].is_gone)
         return;
     int n_bodies = message_cut(w, &h, stretches);
-    send_letter(w, to, &h, bytes ? bytes : (const void *)&h, NULL);
+    send_packet(w, to, &h, bytes ? bytes : (const void *)&h, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, stretches[i].n_bytes);
         if (!s) {
@@ -98,7 +98,7 @@ void far_tell(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag,
 void far_tell_text(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, const char *text)
 {
     unsigned char bytes[MOST_TEXT];
-    far_tell(w, to, kind, tag, bytes, letter_write_texts(bytes, sizeof bytes, &text, 1));
+    far_tell(w, to, kind, tag, bytes, packet_write_texts(bytes, sizeof bytes, &text, 1));
 }
 
 void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag)
@@ -110,11 +110,11 @@ void far_tell_all(struct far *w, enum kind_of_message kind, uint64_t tag)
 
 static void offer_rows(struct far *w, size_t to, struct head *h)
 {
-    struct span span = letter_span(h);
+    struct span span = packet_span(h);
     struct places places = {{0}};
     h->offer = ++w->offers;
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
-        size_t n = letter_floats_in_row(&w->bounds, span, row);
+        size_t n = packet_floats_in_row(&w->bounds, span, row);
         places.at[row] =
             (uint64_t)((unsigned char *)row_of(w, row) - (unsigned char *)w->engine->shared->bytes);
         struct sending *s = n ? sending_new(w, 0) : NULL;
@@ -126,12 +126,12 @@ static void offer_rows(struct far *w, size_t to, struct head *h)
             .next = w->sendings, .to = to, .floats = row_of(w, row) + span.first, .n = n, .offer = h->offer};
         w->sendings = s;
     }
-    send_letter(w, to, h, NULL, &places);
+    send_packet(w, to, h, NULL, &places);
 }
 
 void far_tell_rows(struct far *w, size_t to, enum kind_of_message kind, uint64_t tag, struct span span)
 {
-    struct head h = {kind, span.rows, tag, span.first, span.end, letter_span_bytes(&w->bounds, span), 0};
+    struct head h = {kind, span.rows, tag, span.first, span.end, packet_span_bytes(&w->bounds, span), 0};
     struct stretch stretches[MOST_BODIES];
     if (w->is_leaving || w->peers[to].is_gone)
         return;
@@ -140,7 +140,7 @@ void far_tell_rows(struct far *w, size_t to, enum kind_of_message kind, uint64_t
         return;
     }
     int n_bodies = message_cut(w, &h, stretches);
-    send_letter(w, to, &h, NULL, NULL);
+    send_packet(w, to, &h, NULL, NULL);
     for (int i = 0; i < n_bodies; i++) {
         struct sending *s = sending_new(w, 0);
         if (!s) {
@@ -198,7 +198,7 @@ static bool are_being_sent(const struct far *w, const float *floats, size_t n)
 
 bool sendings_hold(const struct far *w, enum row row, size_t first, size_t end)
 {
-    size_t n = letter_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
+    size_t n = packet_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
     return n && are_being_sent(w, row_of(w, row) + first, n);
 }
 
@@ -228,7 +228,7 @@ fault sendings_await_floats(struct far *w, const float *floats, size_t n)
 
 fault sendings_await(struct far *w, enum row row, size_t first, size_t end)
 {
-    size_t n = letter_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
+    size_t n = packet_floats_in_row(&w->bounds, (struct span){1u << row, first, end}, row);
     return n ? sendings_await_floats(w, row_of(w, row) + first, n) : OK;
 }
 

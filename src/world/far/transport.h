@@ -1,19 +1,19 @@
 /* transport.h - what carries bytes between the members of a far world: all that such a world asks of it, and all that tells one
  * from another.
  *
- *   letter   at most LETTER_BYTES; the letters of a member come in the order in which it sent them
- *   body     more bytes, which a letter has announced: their receiver says where they go, so that nothing is copied on the way;
- *            those of a member go and come in the order of their letters, cut alike at both ends
+ *   packet   at most PACKET_BYTES; the packets of a member come in the order in which it sent them
+ *   body     more bytes, which a packet has announced: their receiver says where they go, so that nothing is copied on the way;
+ *            those of a member go and come in the order of their packets, cut alike at both ends
  *
  * Everything happens in these functions, called from one thread of each member, and none of them waits. Whoever waits asks for the
- * next letter and for passages again and again, so a transport may do its work there.
+ * next packet and for passages again and again, so a transport may do its work there.
  */
 #ifndef VECHE_WORLD_FAR_TRANSPORT_H
 #define VECHE_WORLD_FAR_TRANSPORT_H
 
 #include "link/link.h"
 
-enum { LETTER_BYTES = 4096 };
+enum { PACKET_BYTES = 4096 };
 
 /* Bytes on their way, at either end. */
 struct passage {
@@ -30,14 +30,14 @@ struct transport {
 
 struct transport_ops {
     /* Bytes are borrowed until they are through. */
-    void (*send_letter)(struct transport *t, size_t to, const void *bytes, size_t n, struct passage *out);
+    void (*send_packet)(struct transport *t, size_t to, const void *bytes, size_t n, struct passage *out);
     void (*send_body)(struct transport *t, size_t to, const void *bytes, size_t n, struct passage *out);
     /* The next body of a member goes there. */
     void (*recv_body)(struct transport *t, size_t from, void *bytes, size_t n, struct passage *out);
     /* Asked until it says so, once; never, where the other end is gone. */
     bool (*is_through)(struct transport *t, struct passage *p);
-    /* The oldest letter that has come and was not yet given, from anyone; NULL: none. Its bytes stay until the next call. */
-    const unsigned char *(*next_letter)(struct transport *t, size_t *from, size_t *n);
+    /* The oldest packet that has come and was not yet given, from anyone; NULL: none. Its bytes stay until the next call. */
+    const unsigned char *(*next_packet)(struct transport *t, size_t *from, size_t *n);
 
     /* Calls `gone` for every member that the transport knows to be gone. */
     void (*find_gone)(struct transport *t, void (*gone)(void *ctx, size_t member), void *ctx);

@@ -252,7 +252,7 @@ static void far_note(struct link *l, const char *kind, const char *text)
         return;
     }
     const char *const texts[] = {kind, text};
-    far_tell(w, 0, MSG_NOTE, 0, both, letter_write_texts(both, sizeof both, texts, 2));
+    far_tell(w, 0, MSG_NOTE, 0, both, packet_write_texts(both, sizeof both, texts, 2));
 }
 
 const struct link_ops far_link = {

@@ -1,7 +1,7 @@
 /* inside.h - what the files of the world `mpi` share: a far world (far/far.h) whose transport is MPI.
  *
  *   door.c        launchers, MPI's beginning and end, how ranks gather
- *   transport.c   letters and bodies as MPI's messages, and what an MPI with ULFM knows of the dead
+ *   transport.c   packets and bodies as MPI's messages, and what an MPI with ULFM knows of the dead
  *   native.c      the MPI's own sums; neighbours.c: its exchange between neighbours
  */
 #ifndef VECHE_WORLD_MPI_INSIDE_H
@@ -28,10 +28,10 @@ struct mpi {
     MPI_Comm comm, learners;    /* of all; of agents that learn */
     struct slot {
         MPI_Request request;
-        unsigned char bytes[LETTER_BYTES];
-    } * slots; /* owned: receives of letters, in a ring */
+        unsigned char bytes[PACKET_BYTES];
+    } * slots; /* owned: receives of packets, in a ring */
     size_t oldest_slot;
-    bool is_given; /* the oldest slot's letter was given, and the slot does not listen again yet */
+    bool is_given; /* the oldest slot's packet was given, and the slot does not listen again yet */
     struct near near;
 };
 

@@ -63,7 +63,7 @@ static fault gather_rows(struct far *w, struct span span, const struct parcel *o
 {
     size_t piece = w->piece_bytes / sizeof(float);
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
-        size_t end = span.first + letter_floats_in_row(&w->bounds, span, row);
+        size_t end = span.first + packet_floats_in_row(&w->bounds, span, row);
         for (size_t at = span.first, next; at < end; at = next) {
             next = smaller(at + piece, end);
             TRY(gather_piece(w, row, at, next, out));
@@ -76,7 +76,7 @@ fault mpi_gather_near(struct link *l, struct span span, struct parcel *out)
 {
     struct far *w = far_of(l);
     double since = far_now_s(w);
-    size_t n_bytes = letter_span_bytes(&w->bounds, span);
+    size_t n_bytes = packet_span_bytes(&w->bounds, span);
     TRY(meet_neighbours(w));
     size_t n = (size_t)mpi_of(w)->near.n;
     for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
-/* transport.c - letters and bodies as messages of MPI.
+/* transport.c - packets and bodies as messages of MPI.
  *
- *   letter   tag 1, into one of a ring of slots, received from anyone in turn
+ *   packet   tag 1, into one of a ring of slots, received from anyone in turn
  *   body     tag 2, sent from where it lies and received where it belongs
  */
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "world/mpi/inside.h"
 
-enum { TAG_LETTER = 1, TAG_BODY = 2 };
+enum { TAG_PACKET = 1, TAG_BODY = 2 };
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uintptr_t), "a passage holds a request");
 
@@ -39,9 +39,9 @@ static void send_under(struct transport *t, size_t to, int tag, const void *byte
     keep(out, request);
 }
 
-static void send_letter(struct transport *t, size_t to, const void *bytes, size_t n, struct passage *out)
+static void send_packet(struct transport *t, size_t to, const void *bytes, size_t n, struct passage *out)
 {
-    send_under(t, to, TAG_LETTER, bytes, n, out);
+    send_under(t, to, TAG_PACKET, bytes, n, out);
 }
 
 static void send_body(struct transport *t, size_t to, const void *bytes, size_t n, struct passage *out)
@@ -124,12 +124,12 @@ static bool is_through(struct transport *t, struct passage *p)
     return over;
 }
 
-/* ---- letters ---- */
+/* ---- packets ---- */
 
 static void listen(struct mpi *m, struct slot *s)
 {
     s->request = MPI_REQUEST_NULL;
-    MPI_Irecv(s->bytes, LETTER_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_LETTER, m->comm, &s->request);
+    MPI_Irecv(s->bytes, PACKET_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_PACKET, m->comm, &s->request);
 }
 
 static void listen_again(struct mpi *m)
@@ -140,7 +140,7 @@ static void listen_again(struct mpi *m)
 }
 
 /* A slot whose request has failed was about to be filled by a member that is gone. */
-static const unsigned char *next_letter(struct transport *t, size_t *from, size_t *n)
+static const unsigned char *next_packet(struct transport *t, size_t *from, size_t *n)
 {
     struct mpi *m = mpi_in(t);
     MPI_Status status;
@@ -237,11 +237,11 @@ static fault open_parts(struct mpi *m, const struct ranks *ranks, bool have_lear
 }
 
 static const struct transport_ops ops = {
-    .send_letter = send_letter,
+    .send_packet = send_packet,
     .send_body = send_body,
     .recv_body = recv_body,
     .is_through = is_through,
-    .next_letter = next_letter,
+    .next_packet = next_packet,
     .find_gone = find_gone,
     .abort = end_all,
     .close = close_transport,

@@ -1,9 +1,9 @@
-/* Letters of a far world, from a member that is damaged or lies: the first byte says from whom, the rest is the letter. What is
+/* Packets of a far world, from a member that is damaged or lies: the first byte says from whom, the rest is the packet. What is
  * believed of it must lie within what both ends know. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/far/letter.h"
+#include "world/far/packet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -26,55 +26,55 @@ static void read_words(uint32_t kind, const unsigned char *words, size_t n)
     double waits[N_WAITS];
     switch (kind) {
     case MSG_STATE:
-        letter_read_state(words, n, &state, waits, N_WAITS);
+        packet_read_state(words, n, &state, waits, N_WAITS);
         return;
     case MSG_SET_ACCOUNT:
-        letter_read_account(words, n, &account);
+        packet_read_account(words, n, &account);
         return;
     case MSG_EXAMINE:
     case MSG_EXAMINED:
-        letter_read_exam(words, n, &exam);
+        packet_read_exam(words, n, &exam);
         return;
     case MSG_ASK_ROUND:
-        letter_read_number(words, n, &number);
+        packet_read_number(words, n, &number);
         return;
     case MSG_ROUND:
-        letter_read_turn(words, n, &turn);
+        packet_read_turn(words, n, &turn);
         return;
     default:
-        letter_read_texts(words, n, (char *const[]){texts[0], texts[1]}, kind == MSG_NOTE ? 2 : 1,
+        packet_read_texts(words, n, (char *const[]){texts[0], texts[1]}, kind == MSG_NOTE ? 2 : 1,
                           sizeof *texts);
         believe(strlen(texts[0]) < sizeof *texts);
     }
 }
 
-static void read_letter(const struct letter_bounds *b, size_t from, const uint8_t *letter, size_t n)
+static void read_packet(const struct packet_bounds *b, size_t from, const uint8_t *packet, size_t n)
 {
     struct head h;
     struct places places;
-    if (!letter_read_head(b, from, letter, n, &h))
+    if (!packet_read_head(b, from, packet, n, &h))
         return;
     believe(h.kind < KINDS_OF_MESSAGE && h.n_bytes <= b->most_bytes);
     if (h.offer) {
-        bool lie_there = letter_read_places(b, &h, letter + HEAD_BYTES, &places);
+        bool lie_there = packet_read_places(b, &h, packet + HEAD_BYTES, &places);
         for (enum row row = 0; lie_there && row < N_ROWS; row++)
-            if (letter_floats_in_row(b, letter_span(&h), row))
+            if (packet_floats_in_row(b, packet_span(&h), row))
                 believe(places.at[row] + sizeof(float) * b->floats[row] <= b->memory_bytes);
     } else if (h.n_bytes <= INLINE_BYTES) {
         believe(n == HEAD_BYTES + h.n_bytes);
-        read_words(h.kind, letter + HEAD_BYTES, (size_t)h.n_bytes);
+        read_words(h.kind, packet + HEAD_BYTES, (size_t)h.n_bytes);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    struct letter_bounds b = {.n_members = MEMBERS,
+    struct packet_bounds b = {.n_members = MEMBERS,
                               .floats = {[ROW_PARAMS] = 2000, [ROW_GRADS] = 2000, [ROW_STATS] = 16},
                               .most_bytes = 1 << 16,
                               .memory_bytes = 1 << 15};
     if (n == 0)
         return 0;
     for (b.self = 0; b.self < 2; b.self++)
-        read_letter(&b, bytes[0] % (MEMBERS + 1), bytes + 1, n - 1);
+        read_packet(&b, bytes[0] % (MEMBERS + 1), bytes + 1, n - 1);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* letter.c - see letter.h. */
-#include "world/far/letter.h"
+/* packet.c - see packet.h. */
+#include "world/far/packet.h"
 
 #include <string.h>
 
@@ -11,17 +11,17 @@
 
 /* ---- spans ---- */
 
-size_t letter_floats_in_row(const struct letter_bounds *b, struct span s, enum row row)
+size_t packet_floats_in_row(const struct packet_bounds *b, struct span s, enum row row)
 {
     size_t size = s.rows & 1u << row ? b->floats[row] : 0, end = s.end < size ? s.end : size;
     return end > s.first ? end - s.first : 0;
 }
 
-size_t letter_span_bytes(const struct letter_bounds *b, struct span s)
+size_t packet_span_bytes(const struct packet_bounds *b, struct span s)
 {
     size_t n = 0;
     for (enum row row = 0; row < N_ROWS; row++)
-        n += letter_floats_in_row(b, s, row) * sizeof(float);
+        n += packet_floats_in_row(b, s, row) * sizeof(float);
     return n;
 }
 
@@ -70,7 +70,7 @@ static const struct manner {
 
 enum { MOST_WORDS = 1 << 16 }; /* bytes of them */
 
-void letter_write_head(unsigned char bytes[HEAD_BYTES], const struct head *h)
+void packet_write_head(unsigned char bytes[HEAD_BYTES], const struct head *h)
 {
     struct encoder e = encode_into(bytes, HEAD_BYTES);
     encode_u32(&e, h->kind);
@@ -82,7 +82,7 @@ void letter_write_head(unsigned char bytes[HEAD_BYTES], const struct head *h)
     encode_u64(&e, h->offer);
 }
 
-static bool may_come(const struct letter_bounds *b, size_t from, const struct head *h)
+static bool may_come(const struct packet_bounds *b, size_t from, const struct head *h)
 {
     switch (manners[h->kind].goes) {
     case FROM_LEADER:
@@ -99,15 +99,15 @@ static bool is_whole_span(const struct head *h)
     return h->first == 0 && h->end == (uint64_t)TO_END;
 }
 
-static bool has_its_bytes(const struct letter_bounds *b, const struct head *h)
+static bool has_its_bytes(const struct packet_bounds *b, const struct head *h)
 {
     switch (manners[h->kind].carries) {
     case NOTHING:
         return h->n_bytes == 0;
     case WHOLE:
-        return h->n_bytes == letter_span_bytes(b, letter_span(h)) && (!h->rows || is_whole_span(h));
+        return h->n_bytes == packet_span_bytes(b, packet_span(h)) && (!h->rows || is_whole_span(h));
     case SPAN:
-        return h->n_bytes == letter_span_bytes(b, letter_span(h));
+        return h->n_bytes == packet_span_bytes(b, packet_span(h));
     case WORDS:
         return h->n_bytes <= MOST_WORDS && !h->rows;
     default:
@@ -115,7 +115,7 @@ static bool has_its_bytes(const struct letter_bounds *b, const struct head *h)
     }
 }
 
-static bool has_its_tag(const struct letter_bounds *b, const struct head *h)
+static bool has_its_tag(const struct packet_bounds *b, const struct head *h)
 {
     switch (h->kind) {
     case MSG_GONE:
@@ -133,25 +133,25 @@ static bool has_its_tag(const struct letter_bounds *b, const struct head *h)
     }
 }
 
-static size_t places_bytes(const struct letter_bounds *b, const struct head *h)
+static size_t places_bytes(const struct packet_bounds *b, const struct head *h)
 {
     size_t n = 0;
     for (enum row row = 0; row < N_ROWS; row++)
-        n += letter_floats_in_row(b, letter_span(h), row) ? 8 : 0;
+        n += packet_floats_in_row(b, packet_span(h), row) ? 8 : 0;
     return n;
 }
 
-static bool is_as_long_as_it_says(const struct letter_bounds *b, const struct head *h, size_t n)
+static bool is_as_long_as_it_says(const struct packet_bounds *b, const struct head *h, size_t n)
 {
     if (h->offer)
         return h->kind == MSG_ROWS && n == HEAD_BYTES + places_bytes(b, h);
     return n == HEAD_BYTES + (h->n_bytes <= INLINE_BYTES ? h->n_bytes : 0);
 }
 
-bool letter_read_head(const struct letter_bounds *b, size_t from, const unsigned char *letter, size_t n,
+bool packet_read_head(const struct packet_bounds *b, size_t from, const unsigned char *packet, size_t n,
                       struct head *out)
 {
-    struct decoder d = decode_from(letter, n < HEAD_BYTES ? n : HEAD_BYTES);
+    struct decoder d = decode_from(packet, n < HEAD_BYTES ? n : HEAD_BYTES);
     struct head h;
     h.kind = decode_u32(&d);
     h.rows = decode_u32(&d);
@@ -167,18 +167,18 @@ bool letter_read_head(const struct letter_bounds *b, size_t from, const unsigned
            is_as_long_as_it_says(b, &h, n);
 }
 
-size_t letter_write_places(const struct letter_bounds *b, const struct head *h, const struct places *places,
+size_t packet_write_places(const struct packet_bounds *b, const struct head *h, const struct places *places,
                            unsigned char *bytes)
 {
     struct encoder e = encode_into(bytes, 8 * N_ROWS);
     for (enum row row = 0; row < N_ROWS; row++)
-        if (letter_floats_in_row(b, letter_span(h), row))
+        if (packet_floats_in_row(b, packet_span(h), row))
             encode_u64(&e, places->at[row]);
     return e.n;
 }
 
 /* The whole row must lie in the memory it is offered in. */
-bool letter_read_places(const struct letter_bounds *b, const struct head *h, const unsigned char *bytes,
+bool packet_read_places(const struct packet_bounds *b, const struct head *h, const unsigned char *bytes,
                         struct places *out)
 {
     struct decoder d = decode_from(bytes, places_bytes(b, h));
@@ -186,7 +186,7 @@ bool letter_read_places(const struct letter_bounds *b, const struct head *h, con
     *out = (struct places){{0}};
     for (enum row row = 0; row < N_ROWS; row++) {
         uint64_t n_bytes = b->floats[row] * sizeof(float);
-        if (!letter_floats_in_row(b, letter_span(h), row))
+        if (!packet_floats_in_row(b, packet_span(h), row))
             continue;
         out->at[row] = decode_u64(&d);
         lie_there &= out->at[row] % sizeof(float) == 0 && n_bytes <= b->memory_bytes &&
@@ -197,14 +197,14 @@ bool letter_read_places(const struct letter_bounds *b, const struct head *h, con
 
 /* ---- numbers ---- */
 
-void letter_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t)
+void packet_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t)
 {
     struct encoder e = encode_into(bytes, TURN_BYTES);
     encode_u32(&e, t->goes_on);
     encode_u64(&e, t->ended);
 }
 
-bool letter_read_turn(const unsigned char *bytes, size_t n, struct turn *out)
+bool packet_read_turn(const unsigned char *bytes, size_t n, struct turn *out)
 {
     struct decoder d = decode_from(bytes, n);
     out->goes_on = decode_bool(&d);
@@ -212,20 +212,20 @@ bool letter_read_turn(const unsigned char *bytes, size_t n, struct turn *out)
     return decode_is_whole(&d);
 }
 
-void letter_write_number(unsigned char bytes[8], uint64_t number)
+void packet_write_number(unsigned char bytes[8], uint64_t number)
 {
     struct encoder e = encode_into(bytes, 8);
     encode_u64(&e, number);
 }
 
-bool letter_read_number(const unsigned char *bytes, size_t n, uint64_t *out)
+bool packet_read_number(const unsigned char *bytes, size_t n, uint64_t *out)
 {
     struct decoder d = decode_from(bytes, n);
     *out = decode_u64(&d);
     return decode_is_whole(&d);
 }
 
-void letter_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam)
+void packet_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam)
 {
     struct encoder e = encode_into(bytes, EXAM_BYTES);
     encode_u32(&e, exam->on_train);
@@ -235,7 +235,7 @@ void letter_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam)
     encode_u64(&e, exam->hits);
 }
 
-bool letter_read_exam(const unsigned char *bytes, size_t n, struct exam *out)
+bool packet_read_exam(const unsigned char *bytes, size_t n, struct exam *out)
 {
     struct decoder d = decode_from(bytes, n);
     *out = (struct exam){.on_train = decode_bool(&d)};
@@ -296,20 +296,20 @@ static void decode_account(struct decoder *d, struct account *a)
     a->counts.waiting_s = decode_f64(d);
 }
 
-void letter_write_account(unsigned char bytes[ACCOUNT_BYTES], const struct account *a)
+void packet_write_account(unsigned char bytes[ACCOUNT_BYTES], const struct account *a)
 {
     struct encoder e = encode_into(bytes, ACCOUNT_BYTES);
     encode_account(&e, a);
 }
 
-bool letter_read_account(const unsigned char *bytes, size_t n, struct account *out)
+bool packet_read_account(const unsigned char *bytes, size_t n, struct account *out)
 {
     struct decoder d = decode_from(bytes, n);
     decode_account(&d, out);
     return decode_is_whole(&d);
 }
 
-void letter_write_state(unsigned char *bytes, const struct state *s, const double *waits, size_t n_waits)
+void packet_write_state(unsigned char *bytes, const struct state *s, const double *waits, size_t n_waits)
 {
     struct encoder e = encode_into(bytes, STATE_BYTES + 8 * n_waits);
     encode_u32(&e, s->is_busy);
@@ -321,7 +321,7 @@ void letter_write_state(unsigned char *bytes, const struct state *s, const doubl
         encode_f64(&e, waits[i]);
 }
 
-bool letter_read_state(const unsigned char *bytes, size_t n, struct state *out, double *waits, size_t n_waits)
+bool packet_read_state(const unsigned char *bytes, size_t n, struct state *out, double *waits, size_t n_waits)
 {
     struct decoder d = decode_from(bytes, n);
     out->is_busy = decode_bool(&d);
@@ -336,7 +336,7 @@ bool letter_read_state(const unsigned char *bytes, size_t n, struct state *out, 
 
 /* ---- texts ---- */
 
-size_t letter_write_texts(unsigned char *bytes, size_t room, const char *const *texts, size_t n_texts)
+size_t packet_write_texts(unsigned char *bytes, size_t room, const char *const *texts, size_t n_texts)
 {
     struct encoder e = encode_into(bytes, room);
     for (size_t i = 0; i < n_texts; i++) {
@@ -348,7 +348,7 @@ size_t letter_write_texts(unsigned char *bytes, size_t room, const char *const *
     return e.n;
 }
 
-bool letter_read_texts(const unsigned char *bytes, size_t n, char *const *texts, size_t n_texts, size_t room)
+bool packet_read_texts(const unsigned char *bytes, size_t n, char *const *texts, size_t n_texts, size_t room)
 {
     struct decoder d = decode_from(bytes, n);
     for (size_t i = 0; i < n_texts; i++)

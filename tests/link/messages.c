@@ -1,4 +1,4 @@
-/* letters.c - bytes: whole, in order, under their tag, to whom they are for; forgotten, dissolved, counted. */
+/* messages.c - bytes: whole, in order, under their tag, to whom they are for; forgotten, dissolved, counted. */
 #include "link/suite.h"
 
 #include <stdlib.h>
@@ -210,7 +210,7 @@ static fault all_were_heard(struct play *p)
     return OK;
 }
 
-const struct link_case cases_of_letters[] = {
+const struct link_case cases_of_messages[] = {
     {.name = "bytes of any length arrive whole and in order, and are the sender's own again at once",
      .says = {"Messages from one peer under one tag come in the order in which they were sent.",
               "Bytes to a peer: borrowed only until send returns."},

@@ -8,44 +8,44 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "world/far/letter.h"
+#include "world/far/packet.h"
 
 /* Five members, of whom this is the third, with rows of three kinds. */
-static const struct letter_bounds bounds = {
+static const struct packet_bounds bounds = {
     .n_members = 5,
     .self = 2,
     .floats = {[ROW_PARAMS] = 1000, [ROW_GRADS] = 1000, [ROW_STATS] = 10},
     .most_bytes = 1 << 20,
     .memory_bytes = 1 << 14};
 
-static struct letter_bounds of_leader(void)
+static struct packet_bounds of_leader(void)
 {
-    struct letter_bounds b = bounds;
+    struct packet_bounds b = bounds;
     b.self = 0;
     return b;
 }
 
-static size_t write_letter(const struct head *h, unsigned char letter[LETTER_BYTES])
+static size_t write_packet(const struct head *h, unsigned char packet[PACKET_BYTES])
 {
-    memset(letter, 0xab, LETTER_BYTES);
-    letter_write_head(letter, h);
+    memset(packet, 0xab, PACKET_BYTES);
+    packet_write_head(packet, h);
     return HEAD_BYTES + (h->n_bytes <= INLINE_BYTES && !h->offer ? h->n_bytes : 0);
 }
 
-static bool is_read(const struct letter_bounds *b, size_t from, const struct head *h, struct head *out)
+static bool is_read(const struct packet_bounds *b, size_t from, const struct head *h, struct head *out)
 {
-    unsigned char letter[LETTER_BYTES];
-    return letter_read_head(b, from, letter, write_letter(h, letter), out);
+    unsigned char packet[PACKET_BYTES];
+    return packet_read_head(b, from, packet, write_packet(h, packet), out);
 }
 
-static void must_be_read(const struct letter_bounds *b, size_t from, struct head h)
+static void must_be_read(const struct packet_bounds *b, size_t from, struct head h)
 {
     struct head out;
     assert_true(is_read(b, from, &h, &out));
     assert_memory_equal(&out, &h, sizeof h); /* it has no gaps */
 }
 
-static void must_be_refused(const struct letter_bounds *b, size_t from, struct head h)
+static void must_be_refused(const struct packet_bounds *b, size_t from, struct head h)
 {
     struct head out;
     assert_false(is_read(b, from, &h, &out));
@@ -63,7 +63,7 @@ static const struct head rows = {.kind = MSG_ROWS,
 
 static void a_head_is_read_as_it_was_written(void **state)
 {
-    struct letter_bounds leader = of_leader();
+    struct packet_bounds leader = of_leader();
     (void)state;
     must_be_read(&bounds, 4, plain);
     must_be_read(&bounds, 4, rows);
@@ -77,7 +77,7 @@ static void a_head_is_read_as_it_was_written(void **state)
 
 static void what_a_head_cannot_say_is_refused(void **state)
 {
-    struct letter_bounds leader = of_leader();
+    struct packet_bounds leader = of_leader();
     struct head h;
     (void)state;
     must_be_refused(&bounds, 5, plain); /* there is no such member */
@@ -102,14 +102,14 @@ static void what_a_head_cannot_say_is_refused(void **state)
     must_be_refused(&bounds, 0, h); /* not whole */
 }
 
-static void a_letter_of_another_length_than_its_head_says_is_refused(void **state)
+static void a_packet_of_another_length_than_its_head_says_is_refused(void **state)
 {
-    unsigned char letter[LETTER_BYTES];
+    unsigned char packet[PACKET_BYTES];
     struct head out;
     (void)state;
-    for (size_t n = 0; n <= LETTER_BYTES; n++) {
-        write_letter(&plain, letter);
-        assert_int_equal(letter_read_head(&bounds, 0, letter, n, &out), n == HEAD_BYTES + plain.n_bytes);
+    for (size_t n = 0; n <= PACKET_BYTES; n++) {
+        write_packet(&plain, packet);
+        assert_int_equal(packet_read_head(&bounds, 0, packet, n, &out), n == HEAD_BYTES + plain.n_bytes);
     }
 }
 
@@ -136,13 +136,13 @@ static void rows_are_offered_only_where_they_can_lie(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct places in = {{[ROW_PARAMS] = cases[i].params, [ROW_STATS] = cases[i].stats}}, places;
-        unsigned char letter[LETTER_BYTES];
-        assert_int_equal(letter_write_places(&bounds, &h, &in, bytes), 16);
-        assert_int_equal(letter_read_places(&bounds, &h, bytes, &places), cases[i].fit);
+        unsigned char packet[PACKET_BYTES];
+        assert_int_equal(packet_write_places(&bounds, &h, &in, bytes), 16);
+        assert_int_equal(packet_read_places(&bounds, &h, bytes, &places), cases[i].fit);
         assert_true(places.at[ROW_PARAMS] == cases[i].params && places.at[ROW_STATS] == cases[i].stats);
-        letter_write_head(letter, &h);
-        assert_true(letter_read_head(&bounds, 0, letter, HEAD_BYTES + 16, &out));
-        assert_false(letter_read_head(&bounds, 0, letter, HEAD_BYTES + 8, &out));
+        packet_write_head(packet, &h);
+        assert_true(packet_read_head(&bounds, 0, packet, HEAD_BYTES + 16, &out));
+        assert_false(packet_read_head(&bounds, 0, packet, HEAD_BYTES + 8, &out));
     }
 }
 
@@ -177,21 +177,21 @@ static void what_follows_a_head_is_read_as_it_was_written(void **state)
     uint64_t number;
     double w[3];
     (void)state;
-    letter_write_account(bytes, &account);
-    assert_true(letter_read_account(bytes, ACCOUNT_BYTES, &a));
+    packet_write_account(bytes, &account);
+    assert_true(packet_read_account(bytes, ACCOUNT_BYTES, &a));
     must_be_that_account(&a);
-    letter_write_state(bytes, &stands, waits, 3);
-    assert_true(letter_read_state(bytes, STATE_BYTES + 24, &s, w, 3));
+    packet_write_state(bytes, &stands, waits, 3);
+    assert_true(packet_read_state(bytes, STATE_BYTES + 24, &s, w, 3));
     must_be_that_account(&s.account);
     assert_true(s.is_busy && s.sent == 21 && s.heard == 22 && s.n_gone == 1);
     assert_memory_equal(w, waits, sizeof w);
-    letter_write_exam(bytes, &exam);
-    assert_true(letter_read_exam(bytes, EXAM_BYTES, &x));
+    packet_write_exam(bytes, &exam);
+    assert_true(packet_read_exam(bytes, EXAM_BYTES, &x));
     assert_true(x.on_train && x.first == 30 && x.n == 31 && x.loss == 0.25 && x.hits == 32 && x.replica == 0);
-    letter_write_turn(bytes, &(struct turn){true, 40});
-    assert_true(letter_read_turn(bytes, TURN_BYTES, &t) && t.goes_on && t.ended == 40);
-    letter_write_number(bytes, 50);
-    assert_true(letter_read_number(bytes, 8, &number) && number == 50);
+    packet_write_turn(bytes, &(struct turn){true, 40});
+    assert_true(packet_read_turn(bytes, TURN_BYTES, &t) && t.goes_on && t.ended == 40);
+    packet_write_number(bytes, 50);
+    assert_true(packet_read_number(bytes, 8, &number) && number == 50);
 }
 
 static void one_byte_more_or_less_is_refused(void **state)
@@ -205,11 +205,11 @@ static void one_byte_more_or_less_is_refused(void **state)
     double w[3];
     (void)state;
     for (int more = -1; more <= 1; more += 2) {
-        assert_false(letter_read_account(bytes, (size_t)(ACCOUNT_BYTES + more), &a));
-        assert_false(letter_read_state(bytes, (size_t)(STATE_BYTES + 24 + more), &s, w, 3));
-        assert_false(letter_read_exam(bytes, (size_t)(EXAM_BYTES + more), &x));
-        assert_false(letter_read_turn(bytes, (size_t)(TURN_BYTES + more), &t));
-        assert_false(letter_read_number(bytes, (size_t)(8 + more), &number));
+        assert_false(packet_read_account(bytes, (size_t)(ACCOUNT_BYTES + more), &a));
+        assert_false(packet_read_state(bytes, (size_t)(STATE_BYTES + 24 + more), &s, w, 3));
+        assert_false(packet_read_exam(bytes, (size_t)(EXAM_BYTES + more), &x));
+        assert_false(packet_read_turn(bytes, (size_t)(TURN_BYTES + more), &t));
+        assert_false(packet_read_number(bytes, (size_t)(8 + more), &number));
     }
 }
 
@@ -219,36 +219,36 @@ static void texts_are_read_as_they_were_written_and_cut_where_they_have_no_room(
     unsigned char bytes[64];
     char kind[32], text[32];
     (void)state;
-    size_t n = letter_write_texts(bytes, sizeof bytes, texts, 2);
-    assert_true(letter_read_texts(bytes, n, (char *const[]){kind, text}, 2, 32));
+    size_t n = packet_write_texts(bytes, sizeof bytes, texts, 2);
+    assert_true(packet_read_texts(bytes, n, (char *const[]){kind, text}, 2, 32));
     assert_string_equal(kind, "gone");
     assert_string_equal(text, "rank 2 on node7");
     for (size_t less = 0; less < n; less++)
-        assert_false(letter_read_texts(bytes, less, (char *const[]){kind, text}, 2, 32));
-    n = letter_write_texts(bytes, 17, texts, 2);
+        assert_false(packet_read_texts(bytes, less, (char *const[]){kind, text}, 2, 32));
+    n = packet_write_texts(bytes, 17, texts, 2);
     assert_int_equal(n, 17);
-    assert_true(letter_read_texts(bytes, n, (char *const[]){kind, text}, 2, 32));
+    assert_true(packet_read_texts(bytes, n, (char *const[]){kind, text}, 2, 32));
     assert_string_equal(kind, "gone");
     assert_string_equal(text, "rank ");
 }
 
 /* ---- damage ---- */
 
-/* Whatever is made of a damaged letter stays within its bounds: what would be read, written or waited for by it. */
-static void must_be_harmless(const struct letter_bounds *b, size_t from, const unsigned char *letter,
+/* Whatever is made of a damaged packet stays within its bounds: what would be read, written or waited for by it. */
+static void must_be_harmless(const struct packet_bounds *b, size_t from, const unsigned char *packet,
                              size_t n)
 {
     struct head h;
-    if (!letter_read_head(b, from, letter, n, &h))
+    if (!packet_read_head(b, from, packet, n, &h))
         return;
     assert_true(h.kind < KINDS_OF_MESSAGE && h.rows < 1u << N_ROWS);
     assert_true(h.offer || h.n_bytes > INLINE_BYTES || n == HEAD_BYTES + h.n_bytes);
     assert_true(h.n_bytes <= b->most_bytes);
     struct places places;
-    if (!h.offer || !letter_read_places(b, &h, letter + HEAD_BYTES, &places))
+    if (!h.offer || !packet_read_places(b, &h, packet + HEAD_BYTES, &places))
         return;
     for (enum row row = 0; row < N_ROWS; row++)
-        if (letter_floats_in_row(b, letter_span(&h), row))
+        if (packet_floats_in_row(b, packet_span(&h), row))
             assert_true(places.at[row] + 4 * b->floats[row] <= b->memory_bytes);
 }
 
@@ -258,12 +258,12 @@ static void no_flipped_bit_does_harm(void **state)
         plain, rows, {.kind = MSG_ROWS, .rows = ROWS_GRADS, .end = TO_END, .n_bytes = 4000, .offer = 1}};
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        unsigned char letter[LETTER_BYTES];
-        size_t n = write_letter(&heads[i], letter) + (heads[i].offer ? 8 : 0);
+        unsigned char packet[PACKET_BYTES];
+        size_t n = write_packet(&heads[i], packet) + (heads[i].offer ? 8 : 0);
         for (size_t bit = 0; bit < 8 * (HEAD_BYTES + 8); bit++) {
-            letter[bit / 8] ^= (unsigned char)(1 << bit % 8);
-            must_be_harmless(&bounds, 1, letter, n);
-            letter[bit / 8] ^= (unsigned char)(1 << bit % 8);
+            packet[bit / 8] ^= (unsigned char)(1 << bit % 8);
+            must_be_harmless(&bounds, 1, packet, n);
+            packet[bit / 8] ^= (unsigned char)(1 << bit % 8);
         }
     }
 }
@@ -273,12 +273,12 @@ static void no_nonsense_does_harm(void **state)
     struct rng r = rng_stream(3, 0, RNG_TEST, 1);
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        unsigned char letter[HEAD_BYTES + 64] = {0};
-        letter_write_head(letter, i % 2 ? &plain : &rows);
+        unsigned char packet[HEAD_BYTES + 64] = {0};
+        packet_write_head(packet, i % 2 ? &plain : &rows);
         for (int k = 0; k < 4; k++)
-            letter[rng_below(&r, HEAD_BYTES)] = (unsigned char)rng_below(&r, 256);
-        letter[0] = (unsigned char)rng_below(&r, KINDS_OF_MESSAGE + 1);
-        must_be_harmless(&bounds, rng_below(&r, 6), letter, rng_below(&r, sizeof letter + 1));
+            packet[rng_below(&r, HEAD_BYTES)] = (unsigned char)rng_below(&r, 256);
+        packet[0] = (unsigned char)rng_below(&r, KINDS_OF_MESSAGE + 1);
+        must_be_harmless(&bounds, rng_below(&r, 6), packet, rng_below(&r, sizeof packet + 1));
     }
 }
 
@@ -287,7 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_is_read_as_it_was_written),
         cmocka_unit_test(what_a_head_cannot_say_is_refused),
-        cmocka_unit_test(a_letter_of_another_length_than_its_head_says_is_refused),
+        cmocka_unit_test(a_packet_of_another_length_than_its_head_says_is_refused),
         cmocka_unit_test(rows_are_offered_only_where_they_can_lie),
         cmocka_unit_test(what_follows_a_head_is_read_as_it_was_written),
         cmocka_unit_test(one_byte_more_or_less_is_refused),

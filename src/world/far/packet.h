@@ -1,16 +1,16 @@
-/* letter.h - what members of a far world write to each other, as bytes that mean the same to every process.
+/* packet.h - what members of a far world write to each other, as bytes that mean the same to every process.
  *
- *   letter:  head | what follows it, where that fits, or for an offer the places of its rows
+ *   packet:  head | what follows it, where that fits, or for an offer the places of its rows
  *   bodies:  what follows a head, where it does not fit
  *
  * Numbers and texts are encoded as base/encode.h says. Rows travel as they lie in memory, as little-endian floats of 32 bits; so do the
- * bytes of agents' own messages. Nothing here knows a world: a letter is read against its bounds, and what is no letter, or says what
+ * bytes of agents' own messages. Nothing here knows a world: a packet is read against its bounds, and what is no packet, or says what
  * cannot be, is refused before anything is done with it.
  *
  * FAR_PROTOCOL is to be raised with every change here.
  */
-#ifndef VECHE_WORLD_FAR_LETTER_H
-#define VECHE_WORLD_FAR_LETTER_H
+#ifndef VECHE_WORLD_FAR_PACKET_H
+#define VECHE_WORLD_FAR_PACKET_H
 
 #include "world/far/transport.h"
 #include "world/world.h"
@@ -62,42 +62,42 @@ struct head {
     uint32_t kind, rows;
     uint64_t tag;
     uint64_t first, end; /* of the rows */
-    uint64_t n_bytes;    /* that follow: in the same letter where they fit, else as bodies */
+    uint64_t n_bytes;    /* that follow: in the same packet where they fit, else as bodies */
     uint64_t offer;      /* 0, or its number: the rows can be read where they lie, and their places follow */
 };
 
-enum { HEAD_BYTES = 48, INLINE_BYTES = LETTER_BYTES - HEAD_BYTES };
+enum { HEAD_BYTES = 48, INLINE_BYTES = PACKET_BYTES - HEAD_BYTES };
 
 struct places { /* of the sender's rows, in bytes from where its memory begins */
     uint64_t at[N_ROWS];
 };
 
-/* What both ends of a letter know. */
-struct letter_bounds {
+/* What both ends of a packet know. */
+struct packet_bounds {
     size_t n_members, self;
     size_t floats[N_ROWS]; /* of each kind of row */
     size_t most_bytes;     /* that may follow a head */
     size_t memory_bytes;   /* in which offered rows lie */
 };
 
-size_t letter_floats_in_row(const struct letter_bounds *b, struct span s, enum row row);
-size_t letter_span_bytes(const struct letter_bounds *b, struct span s);
-static inline struct span letter_span(const struct head *h)
+size_t packet_floats_in_row(const struct packet_bounds *b, struct span s, enum row row);
+size_t packet_span_bytes(const struct packet_bounds *b, struct span s);
+static inline struct span packet_span(const struct head *h)
 {
     return (struct span){h->rows, (size_t)h->first, (size_t)h->end};
 }
 
 /* ---- heads ---- */
 
-void letter_write_head(unsigned char bytes[HEAD_BYTES], const struct head *h);
-/* A letter of n bytes from a member. False: it is none, or what it says cannot be. The bytes after its head are where they should
+void packet_write_head(unsigned char bytes[HEAD_BYTES], const struct head *h);
+/* A packet of n bytes from a member. False: it is none, or what it says cannot be. The bytes after its head are where they should
  * be. */
-bool letter_read_head(const struct letter_bounds *b, size_t from, const unsigned char *letter, size_t n,
+bool packet_read_head(const struct packet_bounds *b, size_t from, const unsigned char *packet, size_t n,
                       struct head *out);
 /* Of the rows of its span that have floats; returns the bytes, N_ROWS * 8 at most. */
-size_t letter_write_places(const struct letter_bounds *b, const struct head *h, const struct places *places,
+size_t packet_write_places(const struct packet_bounds *b, const struct head *h, const struct places *places,
                            unsigned char *bytes);
-bool letter_read_places(const struct letter_bounds *b, const struct head *h, const unsigned char *bytes,
+bool packet_read_places(const struct packet_bounds *b, const struct head *h, const unsigned char *bytes,
                         struct places *out);
 
 /* ---- what follows them. Written into room for them; read from n bytes, false: they are something else ---- */
@@ -121,20 +121,20 @@ enum {
     TURN_BYTES = 4 + 8
 };
 
-void letter_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t);
-bool letter_read_turn(const unsigned char *bytes, size_t n, struct turn *out);
-void letter_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam);
-bool letter_read_exam(const unsigned char *bytes, size_t n, struct exam *out); /* but for its replica */
-void letter_write_account(unsigned char bytes[ACCOUNT_BYTES], const struct account *a);
-bool letter_read_account(const unsigned char *bytes, size_t n, struct account *out);
+void packet_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t);
+bool packet_read_turn(const unsigned char *bytes, size_t n, struct turn *out);
+void packet_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam);
+bool packet_read_exam(const unsigned char *bytes, size_t n, struct exam *out); /* but for its replica */
+void packet_write_account(unsigned char bytes[ACCOUNT_BYTES], const struct account *a);
+bool packet_read_account(const unsigned char *bytes, size_t n, struct account *out);
 /* A state, and so many seconds of waiting: STATE_BYTES and 8 for each. */
-void letter_write_state(unsigned char *bytes, const struct state *s, const double *waits, size_t n_waits);
-bool letter_read_state(const unsigned char *bytes, size_t n, struct state *out, double *waits,
+void packet_write_state(unsigned char *bytes, const struct state *s, const double *waits, size_t n_waits);
+bool packet_read_state(const unsigned char *bytes, size_t n, struct state *out, double *waits,
                        size_t n_waits);
-void letter_write_number(unsigned char bytes[8], uint64_t number);
-bool letter_read_number(const unsigned char *bytes, size_t n, uint64_t *out);
+void packet_write_number(unsigned char bytes[8], uint64_t number);
+bool packet_read_number(const unsigned char *bytes, size_t n, uint64_t *out);
 /* One text or two; what has no room is cut. Returns the bytes, `room` at most. */
-size_t letter_write_texts(unsigned char *bytes, size_t room, const char *const *texts, size_t n_texts);
-bool letter_read_texts(const unsigned char *bytes, size_t n, char *const *texts, size_t n_texts, size_t room);
+size_t packet_write_texts(unsigned char *bytes, size_t room, const char *const *texts, size_t n_texts);
+bool packet_read_texts(const unsigned char *bytes, size_t n, char *const *texts, size_t n_texts, size_t room);
 
 #endif
