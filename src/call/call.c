@@ -34,10 +34,9 @@ static void go_to(struct call_line *c, enum call_state next)
     c->state = next;
 }
 
-struct call_line call_line_to(struct caller *c, const char *service, size_t member)
+struct call_line call_line_to(const char *service, size_t member)
 {
-    return (struct call_line){.caller = c,
-                              .service = service,
+    return (struct call_line){.service = service,
                               .asked = member,
                               .other = member,
                               .question_bytes = sizeof(struct call_head),
@@ -45,10 +44,10 @@ struct call_line call_line_to(struct caller *c, const char *service, size_t memb
                               .silent = 1};
 }
 
-struct call_line call_line_to_pair(struct caller *c, const char *service, size_t member, size_t other,
-                                   size_t question_bytes, size_t answer_bytes)
+struct call_line call_line_to_pair(const char *service, size_t member, size_t other, size_t question_bytes,
+                                   size_t answer_bytes)
 {
-    struct call_line line = call_line_to(c, service, member);
+    struct call_line line = call_line_to(service, member);
     line.other = other;
     line.question_bytes = question_bytes;
     line.answer_bytes = answer_bytes;
@@ -71,11 +70,10 @@ static bool can_answer(const struct call_line *c, size_t member)
 static fault ask(struct call_line *c, uint32_t how)
 {
     struct link *l = link_of(c);
+    bool has_rows = c->rows.rows != 0, sends_rows = has_rows && how & CALL_ROWS;
     fault f = can_answer(c, c->asked) ? OK : FAIL(FAULT_PEER, "it cannot be reached");
-    c->question->kind = how | (c->rows.rows ? CALL_NEEDS : 0);
-    if (!c->rows.rows)
-        c->question->kind &= ~(uint32_t)CALL_ROWS;
-    if (!f && c->question->kind & CALL_ROWS)
+    c->question->kind = (how & CALL_SENT) | (has_rows ? CALL_NEEDS : 0) | (sends_rows ? CALL_ROWS : 0);
+    if (!f && sends_rows)
         f = link_send_rows(l, c->asked, CALL_UP + c->number, c->rows);
     if (!f)
         f = link_send(l, c->asked, CALL_ASK, c->question, c->question_bytes);
@@ -83,8 +81,9 @@ static fault ask(struct call_line *c, uint32_t how)
     return forgive(f);
 }
 
-fault call_begin(struct call_line *c, struct call_head *question, struct span rows)
+fault call_begin(struct caller *caller, struct call_line *c, struct call_head *question, struct span rows)
 {
+    c->caller = caller;
     question->number = c->number = ++c->caller->number;
     c->question = question;
     c->rows = rows;
@@ -237,8 +236,8 @@ double call_line_lost_since(const struct call_line *c)
     return c->is_lost ? c->lost_since : c->since;
 }
 
-void call_leave(const struct call_line *c, struct call_head *farewell)
+void call_leave(struct caller *caller, const struct call_line *c, struct call_head *farewell)
 {
     farewell->kind = CALL_LEAVE;
-    fault_drop(link_send(link_of(c), c->asked, CALL_ASK, farewell, c->question_bytes));
+    fault_drop(link_send(caller->link, c->asked, CALL_ASK, farewell, c->question_bytes));
 }

@@ -43,8 +43,8 @@ struct call_head {   /* every letter begins with it */
 
 /* A member that asks. It keeps this when its machine goes down: its numbers must not begin anew. */
 struct caller {
-    struct link *link;   /* borrowed; put in before anything is asked */
-    double patience_s;   /* likewise */
+    struct link *link; /* borrowed */
+    double patience_s;
     const char *name;    /* "agent" */
     uint64_t number;     /* of its last question */
     bool may_hear_twice; /* has asked again or given up: an answer may come that is not waited for any more */
@@ -55,7 +55,7 @@ enum call_state { CALL_IDLE, CALL_ASKED, CALL_LOST, CALL_ANSWERED, CALL_GIVEN_UP
 
 /* From a caller to a service; one call at a time. */
 struct call_line {
-    struct caller *caller; /* borrowed */
+    struct caller *caller; /* borrowed; of the call under way */
     const char *service;   /* its name: "server" */
     size_t asked;          /* the member that serves, as far as is known */
     size_t other;          /* of the pair; the same: there is none */
@@ -78,15 +78,15 @@ struct call_line {
 #define CALL_LOST_FOR 2
 
 /* To a service that answers with rows alone: it is asked once, and given up when it is gone or silent. */
-struct call_line call_line_to(struct caller *c, const char *service, size_t member);
+struct call_line call_line_to(const char *service, size_t member);
 /* To one that answers with letters, which has a standby, or has none (other == member). */
-struct call_line call_line_to_pair(struct caller *c, const char *service, size_t member, size_t other,
-                                   size_t question_bytes, size_t answer_bytes);
+struct call_line call_line_to_pair(const char *service, size_t member, size_t other, size_t question_bytes,
+                                   size_t answer_bytes);
 
 /* Asks, and returns at once. The question gets its number; it stays as it is until the call ends. Rows of mine
  * travel with it as they are now, and as they are then if they must be sent again. What goes wrong with a peer
  * shows at the end. */
-fault call_begin(struct call_line *c, struct call_head *question, struct span rows);
+fault call_begin(struct caller *caller, struct call_line *c, struct call_head *question, struct span rows);
 /* Waits for the answer: answer_bytes of a letter (or NULL, where there are none), and its rows, which are the
  * caller's to drop; the parcel is empty where none came. FAULT_PEER with the names of both where the service is
  * given up: it cannot be reached, is silent or has come to its end, and nobody stands in for it. Returns within
@@ -96,6 +96,6 @@ fault call_end(struct call_line *c, struct call_head *answer, struct parcel *row
 /* Of a call that ended in a fault: since when the service has been lost, or was waited for. */
 double call_line_lost_since(const struct call_line *c);
 /* Says that no question will follow; nobody answers. */
-void call_leave(const struct call_line *c, struct call_head *farewell);
+void call_leave(struct caller *caller, const struct call_line *c, struct call_head *farewell);
 
 #endif

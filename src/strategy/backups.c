@@ -5,64 +5,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IS_NEWCOMER = 1, COUNTS = 1, IS_LATE = 2 }; /* of a question; of an answer */
+enum { IS_NEWCOMER = 1, COUNTS = 1, IS_LATE = 2 }; /* what a question, an answer says */
 
-struct ready {
-    struct call_head
-        head; /* IS_NEWCOMER: back after a crash, its rows may be of any round, and its gradient does not count */
+struct ready { /* IS_NEWCOMER: back after a crash, of no round; its gradient does not count */
+    struct call_head head;
     uint64_t round;
 };
 
 struct verdict {
-    struct call_head head; /* COUNTS, or IS_LATE */
-    uint64_t who;          /* COUNTS: the generation of the group; IS_LATE: an agent that is further */
-    uint64_t members[];    /* COUNTS: a bit for each agent that does */
+    struct call_head head;
+    uint64_t who;       /* COUNTS: the generation of the group; IS_LATE: an agent that is further */
+    uint64_t members[]; /* COUNTS: a bit for each agent that does */
 };
 
 struct counter {
     struct service service;
-    struct asker { /* an agent's */
-        struct caller caller;
+    struct party { /* an agent's part */
         struct call_line line;
-        struct ready ready;
-    } * askers;              /* owned: one for each agent */
+        struct ready ready;  /* what it asks */
+        uint64_t round;      /* the counter's: of its last word */
+        bool is_back;        /* a newcomer */
+        bool in_set;         /* it counts in what is under way, and has not spoken since */
+        bool counts;         /* room for a list */
+    } * parties;             /* owned: [n] */
+    size_t n;                /* agents */
     uint64_t round, attempt; /* the group's; attempts so far */
     uint32_t leader;         /* an agent that is in that round */
     bool under_way;          /* a set was told that it counts */
     unsigned failures;       /* of this round */
-    uint64_t *rounds;        /* owned: of each agent's last word */
-    bool *back;              /* owned: newcomers */
-    bool *in_set;            /* owned: who counts in what is under way, and has not spoken since */
-    uint32_t *ready;         /* owned: room for a list */
     struct verdict *letter;  /* owned: room for one that is being written or read */
     size_t letter_bytes;
 };
 
 fault backups_open(const struct stage *s, void **shared)
 {
+    size_t n = s->n_agents, bytes = sizeof(struct verdict) + (n / 64 + 1) * sizeof(uint64_t);
     struct counter *c = calloc(1, sizeof *c);
-    size_t n = s->n_agents;
     if (!c)
         return OUT_OF_MEMORY;
     *shared = c;
-    c->letter_bytes = sizeof *c->letter + (n / 64 + 1) * sizeof(uint64_t);
-    c->letter = calloc(1, c->letter_bytes);
-    c->askers = calloc(n, sizeof *c->askers);
-    c->rounds = calloc(n, sizeof *c->rounds);
-    c->back = calloc(n, sizeof *c->back);
-    c->in_set = calloc(n, sizeof *c->in_set);
-    c->ready = calloc(n, sizeof *c->ready);
-    if (!c->letter || !c->askers || !c->rounds || !c->back || !c->in_set || !c->ready)
+    *c = (struct counter){
+        .n = n, .parties = calloc(n, sizeof *c->parties), .letter = calloc(1, bytes), .letter_bytes = bytes};
+    if (!c->letter || !c->parties)
         return OUT_OF_MEMORY; /* what there is goes with backups_close */
     for (size_t i = 0; i < n; i++) {
-        struct asker *asker = &c->askers[i];
-        asker->caller.name = "agent";
-        asker->line =
-            call_line_to_pair(&asker->caller, "counter", n, n, sizeof asker->ready, c->letter_bytes);
-        asker->line.lost = 0; /* the others go on without it */
-        asker->line.answer_tag = group_lasting_tag(0);
+        struct call_line *line = &c->parties[i].line;
+        *line = call_line_to_pair("counter", n, n, sizeof(struct ready), bytes);
+        line->lost = 0; /* the others go on without it */
+        line->answer_tag = group_lasting_tag(0);
     }
-    TRY(service_init(&c->service, n, n, n, sizeof(struct ready), c->letter_bytes));
+    TRY(service_init(&c->service, n, n, n, sizeof(struct ready), bytes));
     c->service.answer_tag = group_lasting_tag(0);
     return OK;
 }
@@ -74,33 +66,21 @@ void backups_close(void *shared)
         return;
     service_release(&c->service);
     free(c->letter);
-    free(c->askers);
-    free(c->rounds);
-    free(c->back);
-    free(c->in_set);
-    free(c->ready);
+    free(c->parties);
     free(c);
 }
 
 /* ---- an agent ---- */
 
-static struct asker *asker_of(struct agent *a)
-{
-    struct asker *asker = &((struct counter *)a->stage->shared)->askers[a->index];
-    asker->caller.link = a->link;
-    asker->caller.patience_s = a->stage->experiment->network.patience_s;
-    return asker;
-}
-
 /* The verdict, valid until the next verb. A fault about peers: the counter is gone, or others have given it up. */
 static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
 {
-    struct asker *asker = asker_of(a);
     struct counter *c = a->stage->shared;
+    struct party *me = &c->parties[a->index];
     struct parcel none;
-    asker->ready = (struct ready){.head.what = a->group.is_newcomer ? IS_NEWCOMER : 0, .round = a->k};
-    TRY(call_begin(&asker->line, &asker->ready.head, (struct span){0}));
-    TRY(call_end(&asker->line, &c->letter->head, &none));
+    me->ready = (struct ready){.head.what = a->group.is_newcomer ? IS_NEWCOMER : 0, .round = a->k};
+    TRY(call_begin(agent_caller(a), &me->line, &me->ready.head, (struct span){0}));
+    TRY(call_end(&me->line, &c->letter->head, &none));
     *out = c->letter;
     return OK;
 }
@@ -181,7 +161,8 @@ fault backups_learn(struct agent *a, const struct allreduce *s, const struct col
             return go_on_without_counter(a, f);
         TRY(forgive(f));
     }
-    call_leave(&asker_of(a)->line, &asker_of(a)->ready.head); /* a counter that is gone will not miss it */
+    struct party *me = &((struct counter *)a->stage->shared)->parties[a->index];
+    call_leave(agent_caller(a), &me->line, &me->ready.head);
     return OK;
 }
 
@@ -197,7 +178,8 @@ fault backups_rejoin(struct agent *a)
 static bool is_there(const struct agent *a, size_t who)
 {
     const struct counter *c = a->stage->shared;
-    return link_can_reach(a->link, who) && !link_has_ended(a->link, who) && c->rounds[who] < a->stage->rounds;
+    return link_can_reach(a->link, who) && !link_has_ended(a->link, who) &&
+           c->parties[who].round < a->stage->rounds;
 }
 
 static size_t count_living(const struct agent *a)
@@ -219,9 +201,10 @@ static void move_on(struct counter *c, size_t who, uint64_t round)
 
 static void hear(struct counter *c, size_t who, uint64_t round, bool is_back)
 {
-    c->rounds[who] = round;
-    c->in_set[who] = false;
-    c->back[who] = is_back;
+    struct party *p = &c->parties[who];
+    p->round = round;
+    p->in_set = false;
+    p->is_back = is_back;
     if (round > c->round && !is_back)
         move_on(c, who, round);
 }
@@ -244,7 +227,7 @@ static fault send_to(struct counter *c, size_t who, uint32_t leader)
 
 static bool is_in_round(const struct agent *a, const struct counter *c, size_t who)
 {
-    return c->rounds[who] >= c->round && link_can_reach(a->link, who);
+    return c->parties[who].round >= c->round && link_can_reach(a->link, who);
 }
 
 /* Whoever is in this round will do. */
@@ -264,13 +247,13 @@ static void go_back(const struct agent *a, struct counter *c)
     for (size_t i = 0; i < a->stage->n_agents; i++) {
         if (!is_there(a, i))
             continue;
-        if (!waits(c, i) || c->back[i])
+        if (!waits(c, i) || c->parties[i].is_back)
             return;
-        if (furthest == a->stage->n_agents || c->rounds[i] > c->rounds[furthest])
+        if (furthest == a->stage->n_agents || c->parties[i].round > c->parties[furthest].round)
             furthest = i;
     }
     if (furthest < a->stage->n_agents)
-        move_on(c, furthest, c->rounds[furthest]);
+        move_on(c, furthest, c->parties[furthest].round);
 }
 
 /* All who still wait in an earlier round. */
@@ -281,7 +264,7 @@ static fault answer_the_late(struct agent *a, struct counter *c)
     if (!find_leader(a, c))
         return OK;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (waits(c, i) && !c->back[i] && c->rounds[i] < c->round)
+        if (waits(c, i) && !c->parties[i].is_back && c->parties[i].round < c->round)
             TRY(send_to(c, i, c->leader));
     return OK;
 }
@@ -290,16 +273,16 @@ static fault answer_the_late(struct agent *a, struct counter *c)
 static fault answer_newcomers(struct agent *a, struct counter *c)
 {
     uint32_t leader = 0;
-    while (leader < a->stage->n_agents && (c->back[leader] || !is_there(a, leader)))
+    while (leader < a->stage->n_agents && (c->parties[leader].is_back || !is_there(a, leader)))
         leader++;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (waits(c, i) && c->back[i]) {
-            c->back[i] = false;
+        if (waits(c, i) && c->parties[i].is_back) {
+            c->parties[i].is_back = false;
             if (leader < a->stage->n_agents) {
                 TRY(send_to(c, i, leader));
             } else {
                 leader = (uint32_t)i;
-                move_on(c, i, c->rounds[i]);
+                move_on(c, i, c->parties[i].round);
             }
         }
     return OK;
@@ -309,24 +292,26 @@ static fault answer_newcomers(struct agent *a, struct counter *c)
 static bool has_failed(const struct agent *a, const struct counter *c)
 {
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->in_set[i] && is_there(a, i))
+        if (c->parties[i].in_set && is_there(a, i))
             return false;
     return true;
 }
 
-static fault let_them_count(struct agent *a, struct counter *c, size_t n)
+/* The first n of those that are ready. */
+static fault let_them_count(struct counter *c, size_t n)
 {
     memset(c->letter, 0, c->letter_bytes);
-    memset(c->in_set, 0, a->stage->n_agents * sizeof *c->in_set);
     *c->letter = (struct verdict){.head.what = COUNTS, .who = ++c->attempt};
     c->under_way = true;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t who = c->ready[i];
-        c->in_set[who] = true;
-        c->letter->members[who / 64] |= 1ull << who % 64;
+    for (size_t i = 0; i < c->n; i++) {
+        struct party *p = &c->parties[i];
+        p->in_set = p->counts && n;
+        n -= p->in_set;
+        c->letter->members[i / 64] |= (uint64_t)p->in_set << i % 64;
     }
-    for (size_t i = 0; i < n; i++)
-        TRY(answer(c, c->ready[i]));
+    for (size_t i = 0; i < c->n; i++)
+        if (c->parties[i].in_set)
+            TRY(answer(c, i));
     return OK;
 }
 
@@ -346,31 +331,28 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
         return OK;
     c->failures += c->under_way;
     c->under_way = false;
-    for (uint32_t i = 0; i < a->stage->n_agents; i++)
-        if (waits(c, i) && is_there(a, i) && c->rounds[i] == c->round)
-            c->ready[n++] = i;
-    return n && n + spared >= living ? let_them_count(a, c, fewer(n, c->failures)) : OK;
+    for (size_t i = 0; i < c->n; i++) {
+        c->parties[i].counts = waits(c, i) && is_there(a, i) && c->parties[i].round == c->round;
+        n += c->parties[i].counts;
+    }
+    return n && n + spared >= living ? let_them_count(c, fewer(n, c->failures)) : OK;
 }
 
 /* A counter that was down knows nothing of what was before, but for the number of attempts. */
-static void forget_all(struct counter *c, size_t n_agents)
+static void forget_all(struct counter *c)
 {
     service_return(&c->service);
-    c->round = 0;
-    c->leader = 0;
-    c->under_way = false;
-    c->failures = 0;
-    memset(c->rounds, 0, n_agents * sizeof *c->rounds);
-    memset(c->back, 0, n_agents * sizeof *c->back);
-    memset(c->in_set, 0, n_agents * sizeof *c->in_set);
+    move_on(c, 0, 0);
+    for (size_t i = 0; i < c->n; i++)
+        hear(c, i, 0, false);
 }
 
 fault backups_count(struct agent *a, const struct allreduce *s)
 {
     struct counter *c = a->stage->shared;
     struct parcel none = {0};
-    c->service.link = a->link;
-    forget_all(c, a->stage->n_agents);
+    agent_serves(a, &c->service);
+    forget_all(c);
     while (count_living(a)) {
         struct arrival x;
         TRY(service_hear(&c->service, ANYONE, &none, &x));

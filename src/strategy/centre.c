@@ -16,10 +16,8 @@ fault centre_init(struct centre *c, const struct stage *stage)
     c->lines = calloc(n, sizeof *c->lines);
     if (!c->lines)
         return OUT_OF_MEMORY;
-    for (size_t i = 0; i < n; i++) {
-        c->lines[i].caller = (struct caller){.name = "agent"};
-        c->lines[i].line = call_line_to(&c->lines[i].caller, "centre", n);
-    }
+    for (size_t i = 0; i < n; i++)
+        c->lines[i].line = call_line_to("centre", n);
     TRY(service_init(&c->service, n, n, n, sizeof(struct call_head), 0));
     snprintf(c->service.name, sizeof c->service.name, "the centre");
     for (size_t i = 0; i < n; i++)
@@ -49,12 +47,9 @@ void centre_close(void *shared)
 
 /* ---- a worker ---- */
 
-static struct centre_line *line_of(struct agent *a)
+static struct centre_line *line_of(const struct agent *a)
 {
-    struct centre *c = a->stage->shared;
-    c->lines[a->index].caller.link = a->link;
-    c->lines[a->index].caller.patience_s = a->stage->experiment->network.patience_s;
-    return &c->lines[a->index];
+    return &((struct centre *)a->stage->shared)->lines[a->index];
 }
 
 /* A fault about the centre is noted and no fault of the worker's. */
@@ -69,7 +64,7 @@ static fault whether_there(struct agent *a, fault f, bool *there)
 fault centre_begin(struct agent *a, row_set rows)
 {
     struct centre_line *l = line_of(a);
-    return call_begin(&l->line, &l->question, whole(rows));
+    return call_begin(agent_caller(a), &l->line, &l->question, whole(rows));
 }
 
 fault centre_end(struct agent *a, struct parcel *out, bool *there)
@@ -80,17 +75,14 @@ fault centre_end(struct agent *a, struct parcel *out, bool *there)
 void centre_leave(struct agent *a)
 {
     struct centre_line *l = line_of(a);
-    call_leave(&l->line, &l->question);
+    call_leave(agent_caller(a), &l->line, &l->question);
 }
 
 /* ---- the centre ---- */
 
 struct service *centre_of(struct agent *a)
 {
-    struct service *s = &((struct centre *)a->stage->shared)->service;
-    s->link = a->link;
-    s->patience_s = a->stage->experiment->network.patience_s;
-    return s;
+    return agent_serves(a, &((struct centre *)a->stage->shared)->service);
 }
 
 bool centre_is_needed(struct agent *a)

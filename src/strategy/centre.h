@@ -9,12 +9,10 @@
 #ifndef VECHE_STRATEGY_CENTRE_H
 #define VECHE_STRATEGY_CENTRE_H
 
-#include "call/service.h"
 #include "strategy/agent.h"
 
 struct centre { /* the first thing in stage->shared */
     struct centre_line {
-        struct caller caller;
         struct call_line line;
         struct call_head question;
     } * lines; /* owned: one for each worker */

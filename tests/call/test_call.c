@@ -72,12 +72,12 @@ static void open_lines(const struct agent *a, struct asker *k)
     k->caller.link = a->link;
     k->caller.patience_s = patience_of(a);
     k->caller.name = "agent";
-    for (size_t s = 0; s < SERVICES && !k->lines[s].caller; s++) {
+    for (size_t s = 0; s < SERVICES && !k->lines[s].service; s++) {
         size_t first = a->stage->n_agents + s, other = b->is_alone[s] ? first : first + SERVICES;
-        k->lines[s] = b->answers_rows_alone[s]
-                          ? call_line_to(&k->caller, "server", first)
-                          : call_line_to_pair(&k->caller, "server", first, other, sizeof(struct letter),
-                                              sizeof(struct letter));
+        k->lines[s] =
+            b->answers_rows_alone[s]
+                ? call_line_to("server", first)
+                : call_line_to_pair("server", first, other, sizeof(struct letter), sizeof(struct letter));
         k->lines[s].question_bytes = sizeof(struct letter);
     }
 }
@@ -87,7 +87,7 @@ static fault begin(struct agent *a, struct asker *k, size_t s)
     bool has_rows = books_of(a)->answers_rows_alone[s] || draw(a, k->next, 2);
     k->had_rows |= (uint64_t)has_rows << k->next;
     k->questions[s] = (struct letter){.head.what = has_rows ? HAS_ROWS : 0, .id = k->next++};
-    return call_begin(&k->lines[s], &k->questions[s].head, whole(has_rows ? ROWS_PARAMS : 0));
+    return call_begin(&k->caller, &k->lines[s], &k->questions[s].head, whole(has_rows ? ROWS_PARAMS : 0));
 }
 
 /* An answer to the question, or a fault that names the service; in time. */
@@ -135,7 +135,7 @@ static fault ask(struct agent *a)
             TRY(end(a, k, t));
     }
     for (size_t s = 0; s < SERVICES; s++)
-        call_leave(&k->lines[s], &k->questions[s].head);
+        call_leave(&k->caller, &k->lines[s], &k->questions[s].head);
     return OK;
 }
 

@@ -67,18 +67,16 @@ static size_t first_float(const struct ps_shared *s, size_t n_params, size_t sha
 static void place_client(struct ps_shared *s, size_t n_params, size_t i)
 {
     struct ps_client *c = &s->clients[i];
-    c->caller.name = i < s->n_workers ? "agent" : "node";
     c->shards = s->shards + i * s->n_servers;
     for (size_t j = 0; j < s->n_servers; j++) {
         size_t server = s->n_workers + j;
-        c->shards[j].line = call_line_to_pair(&c->caller, "server", server, other_of(s, server),
-                                              sizeof(struct letter), sizeof(struct letter));
+        c->shards[j].line = call_line_to_pair("server", server, other_of(s, server), sizeof(struct letter),
+                                              sizeof(struct letter));
         c->shards[j].first = first_float(s, n_params, j);
         c->shards[j].end = first_float(s, n_params, j + 1);
     }
     size_t node = i < s->n_workers || i >= s->first_node ? ps_parent(s, i) : NO_NODE;
-    c->node.line =
-        call_line_to_pair(&c->caller, "node", node, node, sizeof(struct letter), sizeof(struct letter));
+    c->node.line = call_line_to_pair("node", node, node, sizeof(struct letter), sizeof(struct letter));
     c->node.line.lost = 0; /* the servers stand in for it */
     c->node.end = n_params;
 }

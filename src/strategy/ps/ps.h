@@ -8,7 +8,6 @@
 #ifndef VECHE_STRATEGY_PS_PS_H
 #define VECHE_STRATEGY_PS_PS_H
 
-#include "call/service.h"
 #include "strategy/agent.h"
 
 enum ps_mode { PS_SYNC, PS_ASYNC, PS_SSP };
@@ -52,7 +51,6 @@ struct letter {
 
 /* One who asks: a worker, or a node of the tree. */
 struct ps_client {
-    struct caller caller;
     uint64_t clock;    /* its pushes                              */
     uint64_t round;    /* of the parameters it pulled             */
     uint64_t n_summed; /* gradients since its last push           */

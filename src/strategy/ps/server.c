@@ -387,10 +387,8 @@ static fault go_on(struct ps_helper *h)
 
 static void begin(struct ps_helper *h, struct agent *a)
 {
-    struct service *s = &h->service;
+    struct service *s = agent_serves(a, &h->service);
     h->agent = a;
-    s->link = a->link;
-    s->patience_s = a->stage->experiment->network.patience_s;
     if (h->version < a->steps) { /* it goes on from a checkpoint */
         h->version = a->steps;
         begin_at(h, a->k);

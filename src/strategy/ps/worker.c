@@ -62,7 +62,7 @@ static fault call_all(struct agent *a, struct ps_client *c, const struct letter 
         struct ps_shard *s = *asked = shard_of(a, c, i);
         s->ask = *ask;
         s->ask.version = s->version;
-        TRY(call_begin(&s->line, &s->ask.head, (struct span){gradient, s->first, s->end}));
+        TRY(call_begin(agent_caller(a), &s->line, &s->ask.head, (struct span){gradient, s->first, s->end}));
     }
     for (size_t i = 0; i < n; i++) {
         struct letter x = {0};
@@ -79,7 +79,7 @@ static void turn_to_servers(struct agent *a, struct ps_client *c)
     char text[128];
     c->skips_tree = true;
     snprintf(text, sizeof text, "%s %zu turns from member %zu to member %zu, a server: its node is lost",
-             c->caller.name, a->index, c->node.line.asked, c->shards[0].line.asked);
+             agent_helps(a) ? "node" : "agent", a->index, c->node.line.asked, c->shards[0].line.asked);
     link_note(a->link, "turn", text);
 }
 
@@ -87,8 +87,6 @@ fault ps_call(struct agent *a, struct letter ask, struct letter *answer)
 {
     struct ps_client *c = &ps_of(a)->clients[a->index];
     struct ps_shard *asked;
-    c->caller.link = a->link;
-    c->caller.patience_s = a->stage->experiment->network.patience_s;
     fault f = call_all(a, c, &ask, answer, &asked);
     if (f && is_about_peers(f) && asks_node(a, c)) {
         fault_drop(f);
