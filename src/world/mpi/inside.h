@@ -136,8 +136,8 @@ struct state { /* how a member stands, for the leader */
 struct lessons { /* the thread that computes */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_open, must_end, is_given, is_answered; /* under the lock */
+    int jobs[2]; /* owned: a pipe; a byte in it is a job, its end the thread's */
+    bool is_open, is_answered; /* under the lock */
     enum { JOB_NONE, JOB_LEARN, JOB_EXAM, JOB_TASK } job;
     struct lesson lesson;
     struct exam exam;
