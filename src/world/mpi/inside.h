@@ -215,6 +215,7 @@ struct mpi {
     struct block bell_memory; /* owned */
     struct bell *bell;        /* mine, there */
     bool all_ring;            /* nothing comes from peers that does not ring, but what is long (is_moving) */
+    bool awaits_readers;      /* of what I offered, to write there */
     bool in_collective;       /* of the MPI's own, which never rings */
     double alarm_s;           /* NO_ALARM, or when my wait may be over without a ring, in real time */
     struct lessons lessons;
@@ -362,6 +363,8 @@ fault bell_open(struct mpi *w);
 void bell_close(struct mpi *w);
 uint32_t bell_heard(const struct mpi *w); /* so often; to be asked before one looks round */
 void bell_ring(struct bell *b);           /* NULL: there is none */
+void bell_ring_of_reading(struct bell *b); /* only where that is waited for */
+bool bell_await_readers(struct mpi *w, bool awaits); /* true: one did not until now, so some may not have rung */
 void bell_sleep(struct mpi *w, uint32_t heard, double most_s);
 
 /* fetch.c */
@@ -376,8 +379,9 @@ void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int pro
 void fetch_forget_rows(struct mpi *w);
 const float *offer_row(const struct mpi *w, const struct message *m, enum row row);
 bool offer_is_possible(const struct mpi *w, size_t to, size_t n_bytes);
-/* All that was offered to me, into memory of my own. */
+/* All that was offered to me, into memory of my own; about how long that takes. */
 void fetch_everything(struct mpi *w);
+double fetching_s(const struct mpi *w);
 void offer_is_over(struct mpi *w, struct message *m); /* the sender may write its rows */
 
 /* mail.c */
