@@ -5,6 +5,9 @@
  *
  * Its own engine rings, and so do the ranks of the same machine, which map the bell as they map rows (fetch.c). Ranks of other
  * machines cannot, nor does a transport ring when it has moved a part of something long: where any of that is under way naps stay short.
+ *
+ * That rows were read where they lie is news for those who wait to write them. Others are not woken for it: where ranks outnumber cores a
+ * rank that wakes up for nothing stands in the way of one that has something to do.
  */
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -17,6 +20,7 @@
 struct bell { /* in memory that all ranks of a machine see */
     _Atomic uint32_t rings;
     _Atomic uint32_t sleeps; /* whose bell it is */
+    _Atomic uint32_t awaits_readers;
 };
 
 _Static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "the kernel looks at a plain number");
@@ -50,6 +54,18 @@ void bell_ring(struct bell *b)
     atomic_fetch_add(&b->rings, 1);
     if (atomic_load(&b->sleeps))
         syscall(SYS_futex, &b->rings, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void bell_ring_of_reading(struct bell *b)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* the word was sent before one looks whether it is awaited */
+    if (b && atomic_load(&b->awaits_readers))
+        bell_ring(b);
+}
+
+bool bell_await_readers(struct far *w, bool awaits)
+{
+    return !atomic_exchange(&w->bell->awaits_readers, awaits) && awaits;
 }
 
 void bell_sleep(struct far *w, uint32_t heard, double most_s)

@@ -3,11 +3,17 @@
  * The main thread gives it a job and goes on; the engine says how much of the gradient is ready, and the main thread
  * reads that much and no more. At any time one of them uses the engine: while a lesson runs the main thread adds up rows
  * by itself (host_blend).
+ *
+ * A job is given through a pipe, since Linux takes who writes into one for about to wait, which it is: the thread gets the core of
+ * the one that wakes it, or an idle one. One that is woken in other ways goes where it ran before; where ranks and their threads
+ * outnumber cores that was, time and again, behind the lesson of another rank, with a core idle beside it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/plain.h"
 #include "world/far/inside.h"
@@ -47,25 +53,32 @@ static fault do_job(struct far *w)
     }
 }
 
+/* False: there will be none any more. */
+static bool await_job(const struct lessons *l)
+{
+    char job;
+    ssize_t n;
+    do
+        n = read(l->jobs[0], &job, 1);
+    while (n < 0 && errno == EINTR);
+    return n == 1;
+}
+
+static void answer(struct lessons *l, fault f)
+{
+    pthread_mutex_lock(&l->lock);
+    l->verdict = f;
+    l->is_answered = true;
+    pthread_mutex_unlock(&l->lock);
+    bell_ring(l->bell);
+}
+
 static void *compute(void *arg)
 {
     struct far *w = arg;
     struct lessons *l = &w->lessons;
-    pthread_mutex_lock(&l->lock);
-    for (;;) {
-        while (!l->must_end && !l->is_given)
-            pthread_cond_wait(&l->changed, &l->lock);
-        if (l->must_end)
-            break;
-        l->is_given = false;
-        pthread_mutex_unlock(&l->lock);
-        fault f = do_job(w);
-        pthread_mutex_lock(&l->lock);
-        l->verdict = f;
-        l->is_answered = true;
-        bell_ring(l->bell);
-    }
-    pthread_mutex_unlock(&l->lock);
+    while (await_job(l))
+        answer(l, do_job(w));
     return NULL;
 }
 
@@ -73,10 +86,10 @@ static void give(struct lessons *l)
 {
     l->is_running = true;
     pthread_mutex_lock(&l->lock);
-    l->is_given = true;
     l->is_answered = false;
-    pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
+    if (write(l->jobs[1], "", 1) != 1)
+        answer(l, FAIL(FAULT_FILE, "a job cannot be given to the thread for lessons: %s", strerror(errno)));
 }
 
 void lesson_begin(struct far *w, uint64_t number)
@@ -207,26 +220,26 @@ fault lessons_open(struct far *w)
         return OUT_OF_MEMORY;
     lessons_expect_traffic(w);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->changed, NULL);
     l->bell = w->bell;
+    if (pipe2(l->jobs, O_CLOEXEC) != 0)
+        return FAIL(FAULT_FILE, "a thread for lessons cannot be made: %s", strerror(errno));
     int wrong = pthread_create(&l->thread, NULL, compute, w);
     l->is_open = wrong == 0;
-    return wrong ? FAIL(FAULT_MEMORY, "a thread for lessons cannot be made (%s)",
-                        wrong == EAGAIN ? "too many" : "refused")
-                 : OK;
+    if (l->is_open)
+        return OK;
+    close(l->jobs[0]);
+    close(l->jobs[1]);
+    return FAIL(FAULT_MEMORY, "a thread for lessons cannot be made (%s)", wrong == EAGAIN ? "too many" : "refused");
 }
 
 void lessons_close(struct far *w)
 {
     struct lessons *l = &w->lessons;
     if (l->is_open) {
-        pthread_mutex_lock(&l->lock);
-        l->must_end = true;
-        pthread_cond_broadcast(&l->changed);
-        pthread_mutex_unlock(&l->lock);
+        close(l->jobs[1]);
         pthread_join(l->thread, NULL);
+        close(l->jobs[0]);
         pthread_mutex_destroy(&l->lock);
-        pthread_cond_destroy(&l->changed);
     }
     fault_drop(l->verdict);
     free(l->picks);

@@ -67,7 +67,10 @@ static void send_packet(struct far *w, size_t to, const struct head *h, const un
     }
     w->transport->ops->send_packet(w->transport, to, s->copy, HEAD_BYTES + n_beside, &s->passage);
     put_on_the_way(w, s, to);
-    bell_ring(w->peers[to].bell);
+    if (h->kind == MSG_FETCHED)
+        bell_ring_of_reading(w->peers[to].bell);
+    else
+        bell_ring(w->peers[to].bell);
 }
 
 void far_tell_with_head(struct far *w, size_t to, struct head h, const void *bytes)
@@ -220,9 +223,10 @@ fault sendings_await_floats(struct far *w, const float *floats, size_t n)
         return OK;
     fetch_everything(w); /* who must wait for others to read may be waited for */
     bool before = w->goes_on;
-    w->goes_on = true;
+    w->goes_on = w->awaits_readers = true;
     fault wrong = wait_until(w, are_gone, &f, ANYONE);
     w->goes_on = before;
+    w->awaits_readers = false;
     return wrong;
 }
 

@@ -69,8 +69,20 @@ static double next_nap_s(double *nap_s)
 
 struct pauses { /* of one wait */
     unsigned n_polls;
-    double nap_s;
+    double nap_s, began_s;
 };
+
+static struct pauses pauses_begin(void)
+{
+    return (struct pauses){.nap_s = LEAST_NAP_S, .began_s = clock_now_s()};
+}
+
+/* What was offered may be read where it lies for as long as it takes to fetch it, in which what it waits for often comes: so nobody loses
+ * more by fetching, or by not fetching, than that time once. Seconds until then; with nothing offered it is now. */
+static double fetches_in_s(const struct mpi *w, const struct pauses *p)
+{
+    return w->lessons.is_running ? 0 : p->began_s + fetching_s(w) - clock_now_s();
+}
 
 /* Polls for a while, if the core is its own to do so, then sleeps until the bell rings. Where something may come without a ring
  * it naps now and then; where ranks outnumber cores it gives the core away before. */
@@ -80,21 +92,21 @@ static void rest(struct far *w, uint32_t heard, struct pauses *p)
     bool rings = w->all_ring && !is_moving(w);
     unsigned polls = beside_job || (many && rings) ? 0 : many ? YIELDS_BEFORE_NAP : POLLS_BEFORE_NAP;
     bool sleeps = ++p->n_polls > polls;
-    bool first =
-        p->n_polls == polls + 1 && !beside_job; /* what was offered may still be read where it lies */
-    if (w->lessons.is_running || p->n_polls > POLLS_BEFORE_FETCH || (sleeps && !first))
+    double in_s =
+        sleeps || w->lessons.is_running || p->n_polls > POLLS_BEFORE_FETCH ? fetches_in_s(w, p) : INFINITY;
+    if (in_s <= 0)
         fetch_everything(w);
     if (!sleeps) {
         if (many || p->n_polls > polls / 2)
             sched_yield();
         return;
     }
-    double nap_s = first        ? LEAST_NAP_S
-                   : rings      ? long_nap_s(w)
-                   : beside_job ? lessons_nap_s(w)
-                                : next_nap_s(&p->nap_s);
+    double nap_s = rings ? long_nap_s(w) : beside_job ? lessons_nap_s(w) : next_nap_s(&p->nap_s);
+    if (in_s > 0)
+        nap_s = fmin(nap_s, in_s);
     double left_s = w->alarm_s - clock_now_s();
-    if (left_s > 0)
+    bool is_news = bell_await_readers(w, w->awaits_readers || w->asked); /* an answer may have to wait for them, too */
+    if (left_s > 0 && !is_news)
         bell_sleep(w, heard, fmin(nap_s, left_s));
 }
 
@@ -105,7 +117,7 @@ static fault broken(const struct far *w)
 
 fault wait_for_members(struct far *w, is_done *done, const void *ctx)
 {
-    struct pauses pauses = {.nap_s = LEAST_NAP_S};
+    struct pauses pauses = pauses_begin();
     for (;;) {
         uint32_t heard = bell_heard(w);
         courier_progress(w);
@@ -134,7 +146,7 @@ fault wait_to(struct far *w, double real_s)
 fault wait_until(struct far *w, is_done *done, const void *ctx, size_t whom)
 {
     double since = far_now_s(w);
-    struct pauses pauses = {.nap_s = LEAST_NAP_S};
+    struct pauses pauses = pauses_begin();
     for (;;) {
         uint32_t heard = bell_heard(w);
         courier_progress(w);
