@@ -19,7 +19,7 @@ engine          engine host lessons loops mirror op peak row rows
 engine/ref      ref
 engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat job phase layout norm
                 add avgpool batchnorm dropout globalpool linear loss maxpool pointwise relu reshape shortcut
-engine/cuda     cuda device driver kernels measure ops pass staging step store fused conv
+engine/cuda     cuda device driver kernels launches measure ops staging step store fused conv
 collective      collective cost cube fold group log2 part piece pieces step tree
 topology        topology edge family lapack layout sketch spectrum survey threads weights
 strategy        agent strategy backups centre pairs
