@@ -201,6 +201,17 @@ static fault check_passes(const struct engine_setup *s)
     return OK;
 }
 
+fault engine_check_lessons(const struct engine *e)
+{
+    return e->setup.flights ? FAIL(FAULT_USAGE, "this engine was opened for passes and gives no lessons")
+                            : OK;
+}
+
+fault engine_check_exams(const struct engine *e)
+{
+    return graph_is_whole(e->setup.graph) ? OK : FAIL(FAULT_USAGE, "a part of a network cannot be examined");
+}
+
 fault engine_check_passes(const struct engine *e, const struct pass *passes, size_t n)
 {
     const struct engine_setup *s = &e->setup;

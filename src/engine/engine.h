@@ -24,9 +24,8 @@ struct engine_setup {
     struct rows rows;     /* of every replica: rows_of, and what a strategy keeps */
     size_t batch;         /* picks in every lesson */
     size_t micro_batches; /* a batch is computed in so many, one after the other; at most `batch`; 0 is 1 */
-    size_t
-        flights; /* passes: micro-batches of a replica under way at a time; 0: this engine only gives lessons */
-    bool splits; /* passes: backward comes in two, PASS_INPUTS and PASS_WEIGHTS */
+    size_t flights; /* passes in place of lessons: so many micro-batches under way at a time; 0: lessons */
+    bool splits;    /* passes: backward comes in two, PASS_INPUTS and PASS_WEIGHTS */
     enum precision precision;
     int threads;  /* 0: one for each core */
     enum isa isa; /* of our own loops, no better than this processor's; mostly ISA_BEST */
@@ -186,7 +185,9 @@ extern const struct kinds engine_kinds;
 /* For engines: there is a replica and a batch, the rows are the network's, and the samples (or NULL) fit it and have no more
  * channels than the engine can normalise; a batch can be cut as asked, and a part has the rows of what crosses. */
 fault engine_check(const struct engine_setup *s, size_t most_channels);
-/* That an engine was opened for such passes. */
+/* That an engine was opened for lessons; for such passes; that its graph has an end that can be examined. */
+fault engine_check_lessons(const struct engine *e);
+fault engine_check_exams(const struct engine *e);
 fault engine_check_passes(const struct engine *e, const struct pass *passes, size_t n);
 
 /* For engines, while a lesson runs. `told` begins as what is told of a row before anything is final (of an empty row 0

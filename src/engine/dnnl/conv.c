@@ -40,7 +40,8 @@ struct conv {
 
 struct conv_shape conv_shape_of(const struct program *p, const struct op *op, size_t n)
 {
-    const struct graph *g = p->setup->graph;
+    const struct graph *g = p->setup->graph->whole;
+    op = &g->ops[op->number];
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
     return (struct conv_shape){.n = n,
                                .c_in = in.c,
@@ -54,8 +55,8 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
                                .pad = op->pad,
                                .bias = op->bias >= 0,
                                .number = p->number,
-                               .in = p->layouts[op->in[0]].format,
-                               .out = p->layouts[op->out].format};
+                               .in = p->layouts_of_whole[op->in[0]].format,
+                               .out = p->layouts_of_whole[op->out].format};
 }
 
 static struct conv_shape widened_shape(const struct program *p, const struct unit *u, size_t n)
@@ -109,7 +110,7 @@ static fault choose_width(struct program *p, const struct unit *u, struct conv *
         return OK;
     c->c_in = layout_stored(&u->in);
     c->c_out = layout_stored(&u->out);
-    c->wide = buffer_keep(p, (weight_floats(u) + c->c_out) * sizeof(float));
+    c->wide = buffer_prepare(p, (weight_floats(u) + c->c_out) * sizeof(float));
     return OK;
 }
 
@@ -120,7 +121,7 @@ static fault way_weights(struct program *p, struct way *w, const struct way *bef
         w->weights = before->weights;
         return OK;
     }
-    w->weights = buffer_keep(p, kernel_weight_bytes(w->kernel));
+    w->weights = buffer_prepare(p, kernel_weight_bytes(w->kernel));
     return kernel_pack(p->onednn, w->kernel, &w->pack);
 }
 
@@ -301,23 +302,33 @@ static void conv_forward(struct program *p, struct unit *u)
     job_chunk(p, forward_chunk, u);
 }
 
-static void conv_backward(struct program *p, struct unit *u)
+static void conv_gradient(struct program *p, struct unit *u)
 {
     const struct conv *c = u->own;
     buffer_use(p, u->x[0]);
     buffer_use(p, u->dy);
     buffer_use_whole(p, c->partial);
     job_chunk(p, gradient_chunk, u);
-    if (u->wanted[0]) {
-        buffer_use(p, u->dx[0]);
-        buffer_use(p, u->prior[0]);
-        if (u->adds[0])
-            buffer_use(p, c->spare);
-        job_chunk(p, data_chunk, u);
-    }
     buffer_use_next(p, c->partial);
     job_slices_next(p, sum_gradient, u, 1);
     u->final_phase = p->n_phases + 1;
 }
 
-const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward, true};
+static void conv_backward(struct program *p, struct unit *u)
+{
+    const struct conv *c = u->own;
+    if (!u->wanted[0])
+        return;
+    buffer_use(p, u->dy);
+    buffer_use(p, u->dx[0]);
+    buffer_use(p, u->prior[0]);
+    if (u->adds[0])
+        buffer_use(p, c->spare);
+    job_chunk(p, data_chunk, u);
+}
+
+const struct op_maker conv_maker = {.prepare = conv_prepare,
+                                    .forward = conv_forward,
+                                    .weights = conv_gradient,
+                                    .backward = conv_backward,
+                                    .takes_prior = true};

@@ -14,6 +14,7 @@
 #define batchnorm_maker       FOR_ISA(batchnorm_maker)
 #define buffer_add            FOR_ISA(buffer_add)
 #define buffer_keep           FOR_ISA(buffer_keep)
+#define buffer_prepare        FOR_ISA(buffer_prepare)
 #define buffer_use            FOR_ISA(buffer_use)
 #define buffer_use_next       FOR_ISA(buffer_use_next)
 #define buffer_use_whole      FOR_ISA(buffer_use_whole)
@@ -21,6 +22,8 @@
 #define conv_maker            FOR_ISA(conv_maker)
 #define conv_own_maker        FOR_ISA(conv_own_maker)
 #define conv_shape_of         FOR_ISA(conv_shape_of)
+#define conv_load_chunk       FOR_ISA(conv_load_chunk)
+#define conv_sums_chunk       FOR_ISA(conv_sums_chunk)
 #define dropout_maker         FOR_ISA(dropout_maker)
 #define flat_reserve          FOR_ISA(flat_reserve)
 #define globalpool_maker      FOR_ISA(globalpool_maker)
@@ -44,8 +47,10 @@
 #define program_arrange       FOR_ISA(program_arrange)
 #define program_fold          FOR_ISA(program_fold)
 #define program_place_buffers FOR_ISA(program_place_buffers)
+#define receive_maker         FOR_ISA(receive_maker)
 #define relu_back_chunk       FOR_ISA(relu_back_chunk)
 #define reshape_maker         FOR_ISA(reshape_maker)
+#define send_maker            FOR_ISA(send_maker)
 #define shortcut_maker        FOR_ISA(shortcut_maker)
 #endif
 

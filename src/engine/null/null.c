@@ -30,7 +30,7 @@ static void null_close(struct engine *e)
 
 static fault null_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
-    (void)e;
+    TRY(engine_check_lessons(e));
     for (size_t i = 0; i < n; i++) {
         lessons[i].loss = 0;
         lessons[i].hits = 0;
@@ -51,7 +51,7 @@ static fault null_pass(struct engine *e, struct pass *passes, size_t n)
 
 static fault null_examine(struct engine *e, struct exam *exams, size_t n)
 {
-    (void)e;
+    TRY(engine_check_exams(e));
     for (size_t i = 0; i < n; i++) {
         exams[i].loss = 0;
         exams[i].hits = 0;

@@ -11,8 +11,9 @@
 
 struct ref {
     struct host host;
-    struct arena arena; /* owned: the plans */
-    struct plan learn, exam, passes;
+    struct arena arena;        /* owned: the plans */
+    struct plan learn, passes; /* one of them, as the setup asks */
+    struct plan exam;
     struct block
         memory; /* owned: per worker what a plan does not keep, a gradient to be gathered, labels; then what micro-batches
                             keep: per replica and flight */
@@ -24,9 +25,10 @@ static fault make_plans(struct ref *r, size_t *sizes)
     const struct engine_setup *s = &r->host.engine.setup;
     enum plan_kind passes = s->splits ? PLAN_SPLIT_PASSES : PLAN_PASSES;
     ref_sizes(s->graph, micro_most(s), sizes);
-    TRY(plan_make(s->graph, PLAN_LESSON, sizes, sizes, &r->arena, &r->learn));
     TRY(plan_make(s->graph, PLAN_EXAM, sizes, NULL, &r->arena, &r->exam));
-    return s->flights ? plan_make(s->graph, passes, sizes, sizes, &r->arena, &r->passes) : OK;
+    if (s->flights)
+        return plan_make(s->graph, passes, sizes, sizes, &r->arena, &r->passes);
+    return plan_make(s->graph, PLAN_LESSON, sizes, sizes, &r->arena, &r->learn);
 }
 
 static fault take_memory(struct ref *r)
@@ -189,6 +191,7 @@ static fault ref_pass(struct engine *e, struct pass *passes, size_t n)
 static fault ref_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct ref *r = (struct ref *)e;
+    TRY(engine_check_lessons(e));
     pool_run(r->host.pool, n, learn_one, &(struct job){.ref = r, .lessons = lessons});
     return OK;
 }
@@ -217,6 +220,7 @@ static void examine_one(void *ctx, size_t piece, int worker)
 static fault ref_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct ref *r = (struct ref *)e;
+    TRY(engine_check_exams(e));
     pool_run(r->host.pool, n, examine_one, &(struct job){.ref = r, .exams = exams});
     return OK;
 }
