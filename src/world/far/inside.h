@@ -78,8 +78,8 @@ struct peer {
 struct lessons { /* the thread that computes */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_open, must_end, is_given, is_answered; /* under the lock */
+    int jobs[2]; /* owned: a pipe; a byte in it is a job, its end the thread's */
+    bool is_open, is_answered; /* under the lock */
     enum { JOB_NONE, JOB_LEARN, JOB_EXAM, JOB_TASK } job;
     struct lesson lesson;
     struct exam exam;
@@ -142,6 +142,7 @@ struct far {
     struct block bell_memory; /* owned */
     struct bell *bell;        /* mine, there */
     bool all_ring;            /* nothing comes from peers that does not ring, but what is long (is_moving) */
+    bool awaits_readers;      /* of what I offered, to write there */
     double alarm_s;           /* NO_ALARM, or when my wait may be over without a ring, in real time */
     struct lessons lessons;
     struct waits waits;         /* what this member waited for whom */
@@ -287,6 +288,8 @@ fault bell_open(struct far *w);
 void bell_close(struct far *w);
 uint32_t bell_heard(const struct far *w); /* so often; to be asked before one looks round */
 void bell_ring(struct bell *b);           /* NULL: there is none */
+void bell_ring_of_reading(struct bell *b); /* only where that is waited for */
+bool bell_await_readers(struct far *w, bool awaits); /* true: one did not until now, so some may not have rung */
 void bell_sleep(struct far *w, uint32_t heard, double most_s);
 
 /* fetch.c */
@@ -304,8 +307,9 @@ void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int pro
 void fetch_forget_rows(struct far *w);
 const float *offer_row(const struct far *w, const struct message *m, enum row row);
 bool offer_is_possible(const struct far *w, size_t to, size_t n_bytes);
-/* All that was offered to me, into memory of my own. */
+/* All that was offered to me, into memory of my own; about how long that takes. */
 void fetch_everything(struct far *w);
+double fetching_s(const struct far *w);
 void offer_is_over(struct far *w, struct message *m); /* the sender may write its rows */
 
 /* mail.c */

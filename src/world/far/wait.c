@@ -79,7 +79,7 @@ static struct pauses pauses_begin(void)
 
 /* What was offered may be read where it lies for as long as it takes to fetch it, in which what it waits for often comes: so nobody loses
  * more by fetching, or by not fetching, than that time once. Seconds until then; with nothing offered it is now. */
-static double fetches_in_s(const struct mpi *w, const struct pauses *p)
+static double fetches_in_s(const struct far *w, const struct pauses *p)
 {
     return w->lessons.is_running ? 0 : p->began_s + fetching_s(w) - clock_now_s();
 }
