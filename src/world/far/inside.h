@@ -309,7 +309,7 @@ const float *offer_row(const struct far *w, const struct message *m, enum row ro
 bool offer_is_possible(const struct far *w, size_t to, size_t n_bytes);
 /* All that was offered to me, into memory of my own; about how long that takes. */
 void fetch_everything(struct far *w);
-double fetching_s(const struct far *w);
+double fetch_takes_s(const struct far *w);
 void offer_is_over(struct far *w, struct message *m); /* the sender may write its rows */
 
 /* mail.c */
