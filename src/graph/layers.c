@@ -100,58 +100,49 @@ static int input_of(const struct output *o)
     return o->in[0]->tensor;
 }
 
-static int add_conv(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_conv(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_conv(b, o->name, input_of(o), *(const struct conv_layer *)o->layer->settings);
 }
 
-static int add_batchnorm(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_batchnorm(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_batchnorm(b, o->name, input_of(o), *(const struct batchnorm_layer *)o->layer->settings);
 }
 
-static int add_linear(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_linear(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_linear(b, o->name, input_of(o), *(const struct linear_layer *)o->layer->settings);
 }
 
-static int add_pointwise(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_pointwise(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_pointwise(b, op_of(o), o->name, input_of(o));
 }
 
-static int add_pool(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_pool(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_pool(b, op_of(o), o->name, input_of(o), *(const struct pool_layer *)o->layer->settings);
 }
 
-static int add_globalpool(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_globalpool(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_globalpool(b, o->name, input_of(o));
 }
 
-static int add_dropout(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_dropout(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_dropout(b, o->name, input_of(o), ((const struct dropout_layer *)o->layer->settings)->rate);
 }
 
-static int add_flatten(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_flatten(struct builder *b, const struct output *o)
 {
-    (void)scope;
     return build_flatten(b, o->name, input_of(o));
 }
 
 /* Two by two from the left: ((a + b) + c) + d. All but the last are called NAME.1, NAME.2, ... */
-static int add_join(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_join(struct builder *b, const struct output *o)
 {
-    (void)scope;
     int x = input_of(o);
     for (size_t i = 1; i < o->n_in; i++) {
         const char *name = i + 1 == o->n_in ? o->name : build_name(b, "%s.%zu", o->name, i);
@@ -162,7 +153,7 @@ static int add_join(struct builder *b, const struct scope *scope, const struct o
 }
 
 /* Adds a list of layers, the first of which reads `before` unless it says otherwise, and gives the last. */
-static struct output *add_list(struct builder *b, const struct scope *scope, struct output *before,
+static struct output *add_list(struct builder *b, struct names *names, struct output *before,
                                const struct layer *first)
 {
     for (const struct layer *l = first; l && !b->fault; l = l->next) {
@@ -170,22 +161,21 @@ static struct output *add_list(struct builder *b, const struct scope *scope, str
         if (build_is_over(b))
             build_fail(b,
                        FAIL(FAULT_EXPERIMENT, "%s stands after the loss, which must be last", l->kind->name));
-        struct output *o = names_read(b, scope, before);
+        struct output *o = names_read(b, names, before);
         if (!o)
             break;
-        o->tensor = ((const struct layer_row *)l->kind->row)->add(b, scope, o);
+        o->tensor = ((const struct layer_row *)l->kind->row)->add(b, o);
         before = o;
     }
     return before;
 }
 
-static int add_residual(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_residual(struct builder *b, const struct output *o)
 {
     const struct layer *l = o->layer;
     if (!l->body)
         build_fail(b, FAIL(FAULT_EXPERIMENT, "%s: a residual needs layers to go around", o->name));
-    struct scope body = names_inside(b, scope, o);
-    struct output *last = add_list(b, &body, o->in[0], l->body);
+    struct output *last = add_list(b, o->scope->names, o->in[0], l->body);
     last->is_read = true;
     if (!b->fault && build_is_over(b))
         build_fail(
@@ -195,9 +185,8 @@ static int add_residual(struct builder *b, const struct scope *scope, const stru
     return build_residual(b, o->name, input_of(o), last->tensor);
 }
 
-static int add_loss(struct builder *b, const struct scope *scope, const struct output *o)
+static int add_loss(struct builder *b, const struct output *o)
 {
-    (void)scope;
     build_loss(b, op_of(o), o->name, input_of(o));
     return input_of(o);
 }
@@ -205,11 +194,10 @@ static int add_loss(struct builder *b, const struct scope *scope, const struct o
 int layers_add(struct builder *b, int x, const struct layer *first)
 {
     struct names names;
-    struct scope whole;
-    names_collect(b, x, first, &names, &whole);
+    names_collect(b, x, first, &names);
     if (b->fault)
         return x;
-    struct output *last = add_list(b, &whole, &names.at[0], first);
+    struct output *last = add_list(b, &names, &names.at[0], first);
     last->is_read = true; /* by the loss, or as the loss */
     names_check(b, &names);
     return last->tensor;
@@ -251,11 +239,12 @@ static const struct kind rows[] = {
      ROW(add_residual, OP_ADD),
      .holds_layers = true},
     {.name = "add",
-     .help = "the sum of the layers named in from; of one, and the layer before",
+     .help = "the sum of layers by their names, add: [a, b]; add: a is the layer before and a",
      ROW(add_join, OP_ADD),
      .joins_layers = true},
     {.name = "concat",
-     .help = "the channels of the layers named in from, one after the other; of the layer before, and one",
+     .help =
+         "the channels of layers one after the other, concat: [a, b]; concat: a is the layer before and a",
      ROW(add_join, OP_CONCAT),
      .joins_layers = true},
     PLAIN("cross-entropy", add_loss, OP_CROSS_ENTROPY, "loss: -log softmax(x)[label]; the default"),

@@ -35,7 +35,7 @@ enum layer_init { LAYER_INIT_DEFAULT, LAYER_INIT_KAIMING_NORMAL, LAYER_INIT_XAVI
 
 struct layer_row { /* what struct kind.row of a layer points to */
     /* Adds the layer's ops and gives the tensor they end in; of a loss, the one it reads. */
-    int (*add)(struct builder *b, const struct scope *scope, const struct output *o);
+    int (*add)(struct builder *b, const struct output *o);
     enum op_kind op; /* what it becomes; of several, the last */
 };
 

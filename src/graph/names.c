@@ -9,15 +9,6 @@ enum { LISTED = 400 }; /* characters of a list of names in a sentence */
 
 static const char samples_name[] = "input";
 
-static void collect(struct builder *b, const struct scope *scope, const struct layer *first);
-
-struct scope names_inside(struct builder *b, const struct scope *scope, const struct output *residual)
-{
-    const char *prefix = build_name(b, "%s.", residual->name);
-    size_t open = residual->layer->name ? scope->open : strlen(prefix);
-    return (struct scope){scope->names, scope, prefix, open};
-}
-
 static struct output *new_output(struct builder *b, struct names *n)
 {
     if (n->n == n->room) {
@@ -42,6 +33,22 @@ static void refuse_twins(struct builder *b, const struct names *n, const char *n
             build_fail(b, FAIL(FAULT_EXPERIMENT, "the name '%s' is taken by another layer", name));
 }
 
+static void collect(struct builder *b, const struct scope *scope, const struct layer *first);
+
+/* The body's layers; they have the residual's name before their own. */
+static void collect_body(struct builder *b, const struct scope *around, const char *name,
+                         const struct layer *residual)
+{
+    struct scope *body = ARENA_NEW(around->names->arena, struct scope, 1);
+    const char *prefix = build_name(b, "%s.", name);
+    if (!body)
+        build_fail(b, OUT_OF_MEMORY);
+    if (b->fault)
+        return;
+    *body = (struct scope){around->names, around, prefix, residual->name ? around->open : strlen(prefix)};
+    collect(b, body, residual->body);
+}
+
 static void collect_layer(struct builder *b, const struct scope *scope, const struct layer *l, size_t number)
 {
     b->place = l->place;
@@ -54,12 +61,9 @@ static void collect_layer(struct builder *b, const struct scope *scope, const st
     struct output *o = b->fault ? NULL : new_output(b, scope->names);
     if (!o)
         return;
-    *o = (struct output){.name = name, .layer = l, .open = scope->open, .tensor = -1};
-    if (l->body) {
-        struct output residual = *o; /* the table may move */
-        struct scope body = names_inside(b, scope, &residual);
-        collect(b, &body, l->body);
-    }
+    *o = (struct output){.name = name, .layer = l, .scope = scope, .tensor = -1};
+    if (l->body)
+        collect_body(b, scope, name, l);
 }
 
 static void collect(struct builder *b, const struct scope *scope, const struct layer *first)
@@ -69,14 +73,17 @@ static void collect(struct builder *b, const struct scope *scope, const struct l
         collect_layer(b, scope, l, number++);
 }
 
-void names_collect(struct builder *b, int x, const struct layer *first, struct names *names,
-                   struct scope *whole)
+void names_collect(struct builder *b, int x, const struct layer *first, struct names *names)
 {
     *names = (struct names){.arena = &b->g->arena, .n_begun = 1};
+    struct scope *whole = ARENA_NEW(names->arena, struct scope, 1);
+    struct output *samples = whole ? new_output(b, names) : NULL;
+    if (!samples) {
+        build_fail(b, OUT_OF_MEMORY);
+        return;
+    }
     *whole = (struct scope){.names = names, .prefix = ""};
-    struct output *samples = new_output(b, names);
-    if (samples)
-        *samples = (struct output){.name = samples_name, .tensor = x};
+    *samples = (struct output){.name = samples_name, .scope = whole, .tensor = x};
     collect(b, whole, first);
 }
 
@@ -85,7 +92,7 @@ static const char *name_in(const struct scope *scope, const struct output *o)
 {
     size_t n = strlen(scope->prefix);
     bool is_named = !o->layer || o->layer->name;
-    return is_named && o->open <= n && text_starts(o->name, scope->prefix) ? o->name + n : NULL;
+    return is_named && o->scope->open <= n && text_starts(o->name, scope->prefix) ? o->name + n : NULL;
 }
 
 static struct output *find(const struct scope *scope, const char *name)
@@ -152,9 +159,8 @@ static void refuse_count(struct builder *b, const struct output *o)
                            FAIL(FAULT_EXPERIMENT, "%s joins '%s' with itself", kind->name, o->in[i]->name));
 }
 
-struct output *names_read(struct builder *b, const struct scope *scope, struct output *before)
+struct output *names_read(struct builder *b, struct names *n, struct output *before)
 {
-    struct names *n = scope->names;
     struct output *o = &n->at[n->n_begun++];
     const struct texts *from = &o->layer->from;
     bool joins_before = o->layer->kind->joins_layers && from->n == 1;
@@ -167,7 +173,7 @@ struct output *names_read(struct builder *b, const struct scope *scope, struct o
     if (!from->n || joins_before)
         o->in[o->n_in++] = before;
     for (size_t i = 0; i < from->n && !b->fault; i++)
-        o->in[o->n_in++] = named(b, scope, from->at[i]);
+        o->in[o->n_in++] = named(b, o->scope, from->at[i]);
     if (!b->fault)
         refuse_count(b, o);
     for (size_t i = 0; i < o->n_in && !b->fault; i++)

@@ -15,7 +15,7 @@
 struct output {
     const char *name;          /* in full: "block.norm", or by number where none is written: "block.2" */
     const struct layer *layer; /* NULL: the samples */
-    size_t open;               /* lists whose prefix has at least so many characters can name it */
+    const struct scope *scope; /* the list it stands in */
     int tensor;                /* -1: not made yet */
     bool is_read;
     struct output **in; /* what it reads itself, where names_read has been here */
@@ -34,17 +34,14 @@ struct scope {
     struct names *names;
     const struct scope *around; /* NULL: the network's own */
     const char *prefix;         /* of its layers' names: "block." */
-    size_t open;                /* ... and how many characters of it cannot be named from outside */
+    size_t open;                /* lists whose prefix has at least so many characters can name its layers */
 };
 
-/* Fills `names` with all layers of a network that begins with tensor x, and `whole` with its list. A name that stands
- * twice is a fault of the builder. */
-void names_collect(struct builder *b, int x, const struct layer *first, struct names *names,
-                   struct scope *whole);
-/* The list of a residual in this list. */
-struct scope names_inside(struct builder *b, const struct scope *scope, const struct output *residual);
-/* The next layer, which stands in this list after `before`, with what it reads. NULL after a fault. */
-struct output *names_read(struct builder *b, const struct scope *scope, struct output *before);
+/* Fills `names` with all layers of a network that begins with tensor x. A name that stands twice is a fault of the
+ * builder. */
+void names_collect(struct builder *b, int x, const struct layer *first, struct names *names);
+/* The next layer, which stands after `before`, with what it reads. NULL after a fault. */
+struct output *names_read(struct builder *b, struct names *names, struct output *before);
 /* A layer that nobody reads is a fault of the builder, with its place. */
 void names_check(struct builder *b, const struct names *names);
 
