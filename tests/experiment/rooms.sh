@@ -40,6 +40,8 @@ bad_includes() {
                 offence("\"" header "\" is known inside src/engine only")
             else if (header ~ /^world\/[^\/]+\// && room != "world")
                 offence("\"" header "\" is known inside src/world only")
+            else if (header ~ /^world\/(local|mpi)\// && file ~ /^src\/world\/far\//)
+                offence("far worlds know no transport of theirs by its name")
             else if (header ~ /^(oneapi\/dnnl\/)?dnnl[^\/]*\.h(pp)?$/ && file !~ /^src\/engine\/dnnl\//)
                 offence("oneDNN is known inside src/engine/dnnl only")
             else if (header ~ /^mpi(-ext)?\.h$/ && file !~ /^src\/world\/mpi\//)
@@ -94,6 +96,7 @@ expect 'oneDNN outside its folder' "$(plant src/engine/host.c '#include <oneapi/
 expect 'oneDNN outside its folder, the short name' "$(plant src/cli/x.c '#include <dnnl.h>')"
 expect 'a folder of an engine outside engine' "$(plant src/world/x.c '#include "engine/dnnl/parts.h"')"
 expect 'a folder of a world outside world' "$(plant src/api/x.c '#include "world/mpi/mpi_world.h"')"
+expect 'a transport inside far worlds' "$(plant src/world/far/x.c '#include "world/mpi/inside.h"')"
 expect 'MPI outside its folder' "$(plant src/world/x.c '#include <mpi.h>')"
 expect 'the public header inside the library' "$(plant src/record/x.c '#include "veche.h"')"
 for good in 'src/data/x.c "experiment/experiment.h"' 'src/data/x.c "data/data.h"' 'src/cli/x.c <stdio.h>' \

@@ -46,6 +46,7 @@ static void begin(struct far *w)
     w->seen = far_rounds_of_all(w);
     w->began_s = clock_now_s();
     w->stood_s = 0;
+    w->lessons.ended_s = 0; /* the one before was on an earlier clock */
 }
 
 static bool may_warm_up(const struct far *w, const void *ctx)

@@ -106,7 +106,7 @@ static fault check_launcher(size_t n_ranks)
 }
 
 /* Open MPI gives the core away in every poll that finds nothing, where ranks outnumber cores: whoever looks round beside a lesson
- * then gets it back when the lesson's slice of time is over, milliseconds later. Here nobody waits in MPI, but sleeps (wait.c). It
+ * then gets it back when the lesson's slice of time is over, milliseconds later. Here nobody waits in MPI, but sleeps (far/wait.c). It
  * reads this before anything else. */
 static void tell_open_mpi_not_to_yield(void)
 {
