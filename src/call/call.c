@@ -131,7 +131,7 @@ static void note_turn(const struct call_line *c)
     link_note(link_of(c), "turn", text);
 }
 
-/* Waits a little, but not for ever; that my own machine went down meanwhile does not make anybody wait longer. */
+/* Waits a little, but not for ever; that the caller was down itself meanwhile makes it no longer. */
 static fault look_again(struct call_line *c)
 {
     struct link *l = link_of(c);
@@ -157,7 +157,7 @@ static fault find_another(struct call_line *c)
     return turn(c, CALL_ROWS);
 }
 
-/* Whoever was ASKED has not answered; it may live, and be slow, or a message was lost. */
+/* The one that was ASKED has not answered; it may live and be slow, or a message was lost. */
 static fault recover(struct call_line *c)
 {
     if (is_dissolved(c))

@@ -1,7 +1,7 @@
 /* call.h - one way to ask: a member calls a service and gets an answer, or hears by name who gave none.
  *
  *   caller   a question: rows, if any, then a letter  --->   service
- *            <---   an answer: rows, if any, then a letter      (a service that has only rows to say: rows alone)
+ *            <---   an answer: rows, if any, then a letter    (a service that has only rows to say: rows alone)
  *
  * A caller numbers its questions, and a service remembers the number of the last question of each caller that
  * it has applied: one that is asked again, because its answer was late or lost, is answered again and not

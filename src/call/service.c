@@ -5,7 +5,7 @@
  *                          its rows did not come             -> "again"
  *       the last           REPEAT: it waits again; a pair makes sure who leads
  *       before the last    nothing: it was overtaken
- *   to the one of a pair that follows: "moved", where the leader can be reached and did not send it; else it leads
+ *   to the one of a pair that follows: "moved", if the leader can be reached and did not send it; else it leads
  *
  *   a visitor:  unknown --(asks)--> active --(cannot be reached)---> gone      --(can be reached)--> active
  *                                          --(waited for in vain)--> silent    --(asks)------------> active

@@ -49,8 +49,8 @@ struct service {
     uint64_t *numbers;    /* owned: room for one of each visitor */
 };
 
-/* It leads, has no standby until `other` is set, and tells_applied; a program that can tell from a question itself
- * whether it is applied may do without that. What was made before a fault is freed by release. */
+/* It leads, has no standby until `other` is set, and tells_applied; a program that can tell from a question
+ * whether it was applied may do without that. What was made before a fault is freed by release. */
 fault service_init(struct service *s, size_t self, size_t n, size_t n_agents, size_t question_bytes,
                    size_t answer_bytes);
 void service_release(struct service *s);
@@ -73,8 +73,8 @@ static inline bool arrival_asks(const struct arrival *x)
 }
 
 /* Waits for a letter from a member or ANYONE, a patience at most. The rows of a QUESTION or a COPY come in
- * `rows`, which was empty; they are the program's to let go. What concerns the call alone, that rows are missing,
- * who serves, an old number, is settled here and is NOTHING. */
+ * `rows`, which was empty; they are the program's to let go. What concerns the call alone, missing rows, who
+ * serves, an old number, is settled here and is NOTHING. */
 fault service_hear(struct service *s, size_t from, struct parcel *rows, struct arrival *out);
 /* What it asked last is done. A question without rows is so when it is heard. */
 void service_applied(struct service *s, size_t who);

@@ -72,7 +72,7 @@ void backups_close(void *shared)
 
 /* ---- an agent ---- */
 
-/* The verdict, valid until the next verb. A fault about peers: the counter is gone, or others have given it up. */
+/* The verdict, valid until the next verb. A fault about peers: the counter is gone, or given up by others. */
 static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
 {
     struct counter *c = a->stage->shared;

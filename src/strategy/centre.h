@@ -28,16 +28,16 @@ void centre_release(struct centre *c);
 fault centre_open(const struct stage *stage, void **shared);
 void centre_close(void *shared);
 
-/* Of both: after a crash a worker's rows become the centre's, or stay where it is not there; the centre has kept
- * its own. */
+/* Of both: after a crash a worker's rows become the centre's, or stay where it is not there; the centre has
+ * kept its own. */
 fault centre_rejoin(struct agent *a, bool *there);
 
 /* ---- a worker ---- */
 
 /* Of my rows, as they are now. */
 fault centre_begin(struct agent *a, row_set rows);
-/* What goes wrong with the centre is noted, once for each time it goes missing, and `there` is false: then there
- * is no parcel. */
+/* What goes wrong with the centre is noted, once for each time it goes missing, and `there` is false: then
+ * there is no parcel. */
 fault centre_end(struct agent *a, struct parcel *out, bool *there);
 /* No more calls will come. */
 void centre_leave(struct agent *a);

@@ -1,6 +1,6 @@
-/* Calls by themselves, in random worlds of callers, services and standbys, slow and thin wires, stalls, deaths, returns and
- * cuts. Whatever happens: every call ends within its bound, with an answer or with the name of the service that is lost;
- * nothing is applied twice; what was answered was applied; rows and numbers tell the same.
+/* Calls by themselves, in random worlds of callers, services and standbys, slow and thin wires, stalls, deaths,
+ * returns and cuts. Whatever happens: every call ends within its bound, with an answer or with the name of the
+ * service that is lost; nothing is applied twice; what was answered was applied; rows and numbers tell the same.
  *
  *   test_call [WORLDS [FIRST]]    other worlds than those of the suite: so many, from this seed on */
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum { SERVICES = 3, MOST_CALLERS = 6, QUESTIONS = 12, MOST_STEPS = 400000 };
 
-/* A service keeps which questions it has applied, a bit for each of a caller's, and beside them the sum of their rows. */
+/* A service keeps which questions it has applied, a bit for each of a caller's, and the sum of their rows. */
 struct letter {
     struct call_head head; /* what: HAS_ROWS */
     uint64_t id;           /* asked: of the caller's questions; answered: the same */

@@ -103,30 +103,57 @@ static inline struct ps_shared *ps_of(const struct agent *a)
     return a->stage->shared;
 }
 
+static inline const struct ps *ps_settings(const struct ps_helper *h)
+{
+    return &ps_of(h->agent)->settings;
+}
+
+static inline size_t ps_n_members(const struct ps_helper *h)
+{
+    return h->service.n;
+}
+
+static inline struct visitor *ps_visitor(const struct ps_helper *h, size_t child)
+{
+    return &h->service.visitors[child];
+}
+
+/* The gradient of a child; of ps_n_members: what has just come. */
+static inline struct parcel *ps_parcel(const struct ps_helper *h, size_t child)
+{
+    return &h->agent->parcels[child];
+}
+
+static inline struct span ps_span(const struct ps_helper *h, row_set rows)
+{
+    return (struct span){rows, h->first, h->end};
+}
+
 /* ps.c: what the strategies on parameter servers have in common. */
 fault ps_run(struct agent *a);
 fault ps_rejoin(struct agent *a);
-int64_t ps_helpers(const struct ps *s, int64_t agents);
-fault ps_open(const struct stage *stage, struct ps settings, void **shared);
-void ps_close(void *shared);
+/* A step, where it is time for one; a node asks those above it. */
+fault ps_update(struct ps_helper *h);
+/* The gradient of a child is applied, or will never be. */
+void ps_let_go(struct ps_helper *h, size_t child);
+/* A node's call, for so many workers. */
+fault ps_ask_above(struct ps_helper *h, uint32_t what, uint64_t round, uint64_t n_workers);
 
-/* worker.c */
-fault ps_work(struct agent *a);
-/* Calls all servers, or its node, and takes the parameters that come. A fault about peers: nobody answers any
- * more. */
+/* ask.c: calls all servers, or its node, and takes the parameters that come. A fault about peers: nobody
+ * answers any more. */
 fault ps_call(struct agent *a, struct letter ask, struct letter *answer);
-/* The row gradients travel in: a node's sums, and those of a worker that does not push every round, are kept. */
+/* The row gradients travel in: sums, of a node or of a worker that does not push every round, are kept. */
 enum row ps_row_of(const struct ps_shared *s, size_t member);
 
 /* server.c */
 fault ps_serve(struct agent *a);
 
-/* tree.c: who asks whom. */
-#define NO_NODE ((size_t)-1)
-size_t ps_nodes(size_t n_workers, size_t fanout);
+/* members.c */
+int64_t ps_helpers(const struct ps *s, int64_t agents);
+fault ps_open(const struct stage *stage, struct ps settings, void **shared);
+void ps_close(void *shared);
 /* The node a worker or node asks, or NO_NODE: the servers themselves. */
 size_t ps_parent(const struct ps_shared *s, size_t member);
-/* Those that ask a node, or the servers (`member` is one of them): [*first, *end). */
-void ps_children(const struct ps_shared *s, size_t member, size_t *first, size_t *end);
+#define NO_NODE ((size_t)-1)
 
 #endif
