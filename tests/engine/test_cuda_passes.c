@@ -222,14 +222,15 @@ static void random_networks_by_parts_are_the_whole(void **state)
 
 enum { REPLICAS = 3, BATCH = 7, MICRO = 3, FLIGHTS = 2 };
 
-static struct engine *open_mixed(const struct graph *g, const struct dataset *d, enum precision precision)
+static struct engine *open_mixed(const struct graph *g, const struct dataset *d, enum precision precision,
+                                 size_t flights)
 {
     struct engine_setup s = {.graph = g, .train = &d->train, .test = &d->test, .rows = rows_of(g, NULL)};
     s.n_replicas = REPLICAS;
     s.batch = BATCH;
     s.micro_batches = MICRO;
-    s.flights = FLIGHTS;
-    s.splits = true;
+    s.flights = flights;
+    s.splits = flights > 0;
     s.precision = precision;
     struct engine *e = NULL;
     must(engine_cuda.open(&s, &e));
@@ -301,7 +302,7 @@ static void passes_of_all_kinds_go_together(void **state)
     struct graph *g = net_build(&n, (struct shape){2, 5, 6}, 4);
     struct dataset *d = random_dataset(3, g->input, 4, 40, 4);
     for (enum precision p = PRECISION_FP32; p <= PRECISION_BF16; p++) {
-        struct engine *whole = open_mixed(g, d, p), *mixed = open_mixed(g, d, p);
+        struct engine *whole = open_mixed(g, d, p, 0), *mixed = open_mixed(g, d, p, FLIGHTS);
         struct rng r = rng_stream(8, 0, RNG_TEST, 5);
         struct pick picks[REPLICAS * BATCH];
         struct lesson lessons[REPLICAS];
