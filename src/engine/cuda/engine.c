@@ -85,19 +85,13 @@ static fault plan_passes(struct cuda *c, size_t micro)
     return OK;
 }
 
-/* A part gives passes only. */
 static fault plan_lists(struct cuda *c)
 {
     const struct engine_setup *s = &c->engine.setup;
-    bool is_part = s->graph->n_sends || s->graph->n_receives;
-    for (size_t k = 0; !is_part && k < micro_batches(s); k++)
-        TRY(plan_lessons(c, k));
+    for (size_t k = 0; k < micro_batches(s); k++)
+        TRY(s->flights ? plan_passes(c, k) : plan_lessons(c, k));
     struct launches_wish exam = {PLAN_EXAM, PASS_FORWARD, EXAM_SEATS, EXAM_BATCH};
-    if (!is_part)
-        TRY(plan_seats(c, &c->lists[LIST_EXAM], exam));
-    for (size_t k = 0; s->flights && k < micro_batches(s); k++)
-        TRY(plan_passes(c, k));
-    return OK;
+    return graph_is_whole(s->graph) ? plan_seats(c, &c->lists[LIST_EXAM], exam) : OK;
 }
 
 static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
@@ -274,6 +268,7 @@ static double step_traffic(const struct engine_setup *s)
 static fault measure_all(struct cuda *c, struct engine_work *out)
 {
     const struct engine_setup *s = &c->engine.setup;
+    TRY(engine_check_lessons(&c->engine));
     memset(out, 0, sizeof *out);
     out->bytes = (double)s->n_replicas * step_traffic(s);
     for (size_t k = 0; k < micro_batches(s); k++) {
@@ -290,30 +285,26 @@ static fault cuda_measure(struct engine *e, struct engine_work *out)
     INSIDE(c, measure_all(c, out));
 }
 
-/* Lessons, passes and exams use the same memory, which is as large as the largest of them needs. */
+/* Lessons, or passes, and exams use the same memory, which is as large as the largest of them needs. */
 static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
-    const struct launches *lesson = &c->lists[LIST_LESSON], *pass = &c->lists[LIST_PASS],
-                          *some = pass->device ? pass : lesson;
-    bool bf16 = e->setup.precision == PRECISION_BF16, one = some->n_seats == 1;
-    size_t lesson_bytes = larger(lesson[0].n_bytes, lesson[1].n_bytes);
-    int used = snprintf(text, n, "cuda: %s, %s, %zu %s%s, %.1f MiB for rows, %.1f MiB for samples, ",
-                        c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)",
-                        some->n_seats,
-                        pass->device ? one ? "pass" : "passes"
-                        : one        ? "lesson"
-                                     : "lessons",
-                        one ? " at a time" : " side by side", (double)c->store.n_bytes / 0x1p20,
-                        (double)c->sample_bytes / 0x1p20);
-    text += smaller((size_t)used, n);
-    n -= smaller((size_t)used, n);
-    if (pass->device)
-        snprintf(text, n, "%.1f MiB for micro-batches under way, %.1f MiB for passes",
-                 (double)(c->shelf_bytes * cuda_shelves(&e->setup)) / 0x1p20, (double)pass->n_bytes / 0x1p20);
-    else
-        snprintf(text, n, "in turn %.1f MiB for lessons and %.1f MiB for exams",
-                 (double)lesson_bytes / 0x1p20, (double)c->lists[LIST_EXAM].n_bytes / 0x1p20);
+    bool bf16 = e->setup.precision == PRECISION_BF16, passes = e->setup.flights > 0;
+    size_t n_seats = c->lists[passes ? LIST_PASS : LIST_LESSON].n_seats, most = 0;
+    const char *one = passes ? "pass" : "lesson", *many = passes ? "passes" : "lessons";
+    for (int i = LIST_LESSON; i < N_LISTS; i++)
+        most = larger(most, c->lists[i].n_bytes);
+    snprintf(text, n,
+             "cuda: %s, %s, %zu %s %s, %.1f MiB for rows, %.1f MiB for samples, in turn %.1f MiB for %s and "
+             "%.1f MiB for exams",
+             c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)", n_seats,
+             n_seats == 1 ? one : many, n_seats == 1 ? "at a time" : "side by side",
+             (double)c->store.n_bytes / 0x1p20, (double)c->sample_bytes / 0x1p20, (double)most / 0x1p20, many,
+             (double)c->lists[LIST_EXAM].n_bytes / 0x1p20);
+    size_t used = strlen(text);
+    if (passes)
+        snprintf(text + used, n - used, ", %.1f MiB for micro-batches under way",
+                 (double)(c->shelf_bytes * cuda_shelves(&e->setup)) / 0x1p20);
 }
 
 const struct engine_ops engine_cuda = {

@@ -201,7 +201,7 @@ static void add_pool(struct launches *p, const struct launch_places *places, con
     struct shape out = g->tensors[op->out].shape;
     size_t pooled = back ? p->plan.grad_at[op->out] : p->plan.value_at[op->out];
     struct fused_pool_call c = {.seats = seats_of(places),
-                                .pooled = {at(places, pooled), launches_is_half(p, op->out), 0},
+                                .pooled = {.at = at(places, pooled), .half = launches_is_half(p, op->out)},
                                 .z = value(p, places, op->in[0]),
                                 .y = value(p, places, g->ops[norm].in[0]),
                                 .in = dims_of(p, op->in[0]),

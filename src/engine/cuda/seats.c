@@ -77,8 +77,8 @@ static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n)
 
 fault cuda_learn_all(struct cuda *c, struct lesson *lessons, size_t n)
 {
+    TRY(engine_check_lessons(&c->engine));
     size_t most = c->lists[LIST_LESSON].n_seats;
-    assert(most); /* a part gives no lessons */
     for (size_t done = 0; done < n; done += most)
         TRY(learn_some(c, lessons + done, smaller(n - done, most)));
     lessons_tell(lessons, n);
@@ -192,6 +192,7 @@ static void collect_pieces(const struct cuda *c, struct exam *exams, struct exam
 fault cuda_examine_all(struct cuda *c, struct exam *exams, size_t n)
 {
     struct exam_cursor at = {0, 0};
+    TRY(engine_check_exams(&c->engine));
     for (size_t i = 0; i < n; i++) {
         const struct samples *s = exams[i].on_train ? c->engine.setup.train : c->engine.setup.test;
         assert(s && exams[i].first + exams[i].n <= s->n);
