@@ -4,8 +4,8 @@
  *             pass runs, losses and hits come back
  *   examine:  the samples are cut into pieces of fixed size; a piece takes a seat
  *
- * Rows, samples and activations stay in device memory. Updates and mixes are only queued: whoever reads
- * waits.
+ * Rows, samples and activations stay in device memory, but for samples that are streamed (tray.h). Updates and mixes are only
+ * queued: whoever reads waits.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -14,8 +14,10 @@
 
 #include "engine/cuda/measure.h"
 #include "engine/cuda/pass.h"
+#include "engine/cuda/tray.h"
 
 enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
+static_assert((int)EXAM_BATCH == (int)SAMPLES_AT_ONCE, "a piece of an exam is held at once");
 
 struct cuda {
     struct engine engine; /* first */
@@ -24,6 +26,11 @@ struct cuda {
     struct input inputs[2];       /* training and test samples on the device */
     CUdeviceptr sample_memory[2]; /* owned */
     size_t sample_bytes;
+    struct tray tray; /* not open where samples lie in memory */
+    struct {
+        const struct samples *of;
+        size_t first, n;
+    } piece; /* of the exam that was seated last */
     struct pass learn, exam;
     CUdeviceptr memory, seats, picks; /* owned: of whichever pass runs */
     struct seat *seats_host;          /* owned, pinned: [most seats] */
@@ -41,7 +48,12 @@ static fault check_setup(const struct engine_setup *s)
 
 static fault open_samples(struct cuda *c, const struct samples *s, int source)
 {
+    struct input *in = &c->inputs[source];
     if (!s)
+        return OK;
+    memcpy(in->mean, s->mean, sizeof in->mean);
+    memcpy(in->deviation, s->deviation, sizeof in->deviation);
+    if (s->stream)
         return OK;
     const struct driver *d = &c->device.driver;
     size_t n_labels = round_up(s->n * sizeof *s->labels, 256), n_pixels = s->n * s->c * s->h * s->w;
@@ -50,11 +62,8 @@ static fault open_samples(struct cuda *c, const struct samples *s, int source)
     c->sample_bytes += n_labels + n_pixels;
     TRY(CU(d, cuMemcpyHtoDAsync, at, s->labels, s->n * sizeof *s->labels, c->device.stream));
     TRY(CU(d, cuMemcpyHtoDAsync, at + n_labels, s->pixels, n_pixels, c->device.stream));
-    struct input *in = &c->inputs[source];
     in->labels = (const uint16_t *)(uintptr_t)at;
     in->pixels = (const uint8_t *)(uintptr_t)(at + n_labels);
-    memcpy(in->mean, s->mean, sizeof in->mean);
-    memcpy(in->deviation, s->deviation, sizeof in->deviation);
     return device_wait(&c->device);
 }
 
@@ -77,6 +86,21 @@ static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
     return OK;
 }
 
+/* Training and test samples come by the same tray. */
+static fault open_tray(struct cuda *c)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    if (!s->train || !s->train->stream)
+        return OK;
+    TRY(tray_open(&c->tray, &c->device, s->train, c->learn.n_seats, s->batch, c->exam.n_seats * EXAM_BATCH));
+    c->sample_bytes += c->tray.n_bytes;
+    for (int source = 0; source < 2; source++) {
+        c->inputs[source].pixels = (const uint8_t *)(uintptr_t)c->tray.pixels;
+        c->inputs[source].labels = (const uint16_t *)(uintptr_t)c->tray.labels;
+    }
+    return OK;
+}
+
 static fault open_passes(struct cuda *c)
 {
     const struct engine_setup *s = &c->engine.setup;
@@ -87,6 +111,7 @@ static fault open_passes(struct cuda *c)
     TRY(driver_take(d, larger(c->learn.n_bytes, c->exam.n_bytes), "activations", &c->memory));
     TRY(driver_take(d, most * sizeof(struct seat), "seats", &c->seats));
     TRY(driver_take(d, n_picks * sizeof(struct seat_pick), "picks", &c->picks));
+    TRY(open_tray(c));
     TRY(take_pinned(c, most * sizeof(struct seat), &c->seats_host));
     TRY(take_pinned(c, most * sizeof(struct outcome), &c->outcomes_host));
     TRY(take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host));
@@ -111,6 +136,7 @@ static void close_inside(struct cuda *c)
     fault_drop(device_wait(&c->device));
     pass_release(&c->learn);
     pass_release(&c->exam);
+    tray_close(&c->tray);
     void *pinned[] = {c->seats_host, c->picks_host, c->outcomes_host};
     for (int i = 0; i < 3; i++)
         if (pinned[i])
@@ -175,8 +201,8 @@ static fault seat_rows(struct cuda *c, size_t replica, struct seat *seat)
     return store_find(&c->store, ROW_STATS, replica, &seat->stats);
 }
 
-/* Runs a pass for the first n seats and brings back what came of them. */
-static fault run_seats(struct cuda *c, struct pass *p, size_t n)
+/* Runs a pass for the first n seats and brings back what came of them. Meanwhile what they will want next is sent, if asked. */
+static fault run_seats(struct cuda *c, struct pass *p, size_t n, bool looks_ahead)
 {
     const struct driver *d = &c->device.driver;
     CUstream stream = c->device.stream;
@@ -184,23 +210,44 @@ static fault run_seats(struct cuda *c, struct pass *p, size_t n)
     TRY(pass_run(p, n));
     TRY(CU(d, cuMemcpyDtoHAsync, c->outcomes_host, c->memory + p->outcomes_at, n * sizeof(struct outcome),
            stream));
+    if (looks_ahead)
+        TRY(tray_look_ahead(&c->tray, p->batch));
     return device_wait(&c->device);
 }
 
-static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n)
+/* A pick names a sample of the set or, where these are streamed, its place in the tray. */
+static fault seat_lesson(struct cuda *c, const struct lesson *l, size_t i)
+{
+    size_t batch = c->learn.batch, first = 0;
+    bool is_streamed = tray_is_open(&c->tray);
+    c->seats_host[i] = (struct seat){.seed = l->seed, .counted = (uint32_t)batch};
+    TRY(seat_rows(c, l->replica, &c->seats_host[i]));
+    if (is_streamed)
+        TRY(tray_seat(&c->tray, l->picks, batch, i, &first));
+    for (size_t k = 0; k < batch; k++) {
+        struct pick p = l->picks[k];
+        uint32_t sample = is_streamed ? (uint32_t)(first + k) : p.sample;
+        c->picks_host[i * batch + k] = (struct seat_pick){sample, p.flip, p.dy, p.dx, 0};
+    }
+    return OK;
+}
+
+static fault learn_seated(struct cuda *c, const struct lesson *lessons, size_t n, bool looks_ahead)
+{
+    for (size_t i = 0; i < n; i++)
+        TRY(seat_lesson(c, &lessons[i], i));
+    if (tray_is_open(&c->tray))
+        TRY(tray_send(&c->tray, false));
+    TRY(CU(&c->device.driver, cuMemcpyHtoDAsync, c->picks, c->picks_host,
+           n * c->learn.batch * sizeof(struct seat_pick), c->device.stream));
+    return run_seats(c, &c->learn, n, looks_ahead && tray_is_open(&c->tray));
+}
+
+static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n, bool looks_ahead)
 {
     size_t batch = c->learn.batch;
-    for (size_t i = 0; i < n; i++) {
-        c->seats_host[i] = (struct seat){.seed = lessons[i].seed, .counted = (uint32_t)batch};
-        TRY(seat_rows(c, lessons[i].replica, &c->seats_host[i]));
-        for (size_t k = 0; k < batch; k++) {
-            struct pick p = lessons[i].picks[k];
-            c->picks_host[i * batch + k] = (struct seat_pick){p.sample, p.flip, p.dy, p.dx, 0};
-        }
-    }
-    TRY(CU(&c->device.driver, cuMemcpyHtoDAsync, c->picks, c->picks_host,
-           n * batch * sizeof(struct seat_pick), c->device.stream));
-    TRY(run_seats(c, &c->learn, n));
+    fault f = learn_seated(c, lessons, n, looks_ahead);
+    TRY(tray_is_open(&c->tray) ? tray_clear(&c->tray, false, f) : f);
     for (size_t i = 0; i < n; i++) {
         lessons[i].loss = c->outcomes_host[i].loss / (double)batch;
         lessons[i].hits = c->outcomes_host[i].hits;
@@ -211,69 +258,102 @@ static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n)
 static fault learn_all(struct cuda *c, struct lesson *lessons, size_t n)
 {
     for (size_t done = 0; done < n; done += c->learn.n_seats)
-        TRY(learn_some(c, lessons + done, smaller(n - done, c->learn.n_seats)));
+        TRY(learn_some(c, lessons + done, smaller(n - done, c->learn.n_seats), n <= c->learn.n_seats));
     lessons_tell(lessons, n);
     return OK;
 }
 
-/* The pieces of all exams one after the other, counted through: which exam the next belongs to, and its
- * first. */
+/* The pieces of all exams, counted through: the first of every exam, then the second of every exam, ..., so that exams on the same
+ * samples want them at the same time. */
 struct exam_cursor {
-    size_t exam, done;
+    size_t done, exam, longest;
 };
 
-static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
-                         size_t *n_seated)
+/* The exam whose piece is next, and how much of it was done before; NULL: all are through. */
+static struct exam *next_piece(struct exam *exams, size_t n, struct exam_cursor *at, size_t *done)
 {
-    *n_seated = 0;
-    while (at->exam < n && *n_seated < c->exam.n_seats) {
-        struct exam *x = &exams[at->exam];
-        struct seat *seat = &c->seats_host[*n_seated];
-        if (at->done >= x->n) {
-            *at = (struct exam_cursor){at->exam + 1, 0};
-            continue;
+    for (; at->done < at->longest; at->done += EXAM_BATCH, at->exam = 0)
+        while (at->exam < n) {
+            struct exam *x = &exams[at->exam++];
+            *done = at->done;
+            if (at->done < x->n)
+                return x;
         }
-        *seat = (struct seat){.counted = (uint32_t)smaller(c->exam.batch, x->n - at->done),
-                              .source = !x->on_train,
-                              .first = (uint32_t)(x->first + at->done)};
-        TRY(seat_rows(c, x->replica, seat));
-        at->done += seat->counted;
-        ++*n_seated;
-    }
-    return OK;
+    return NULL;
+}
+
+static const struct samples *samples_of(const struct cuda *c, const struct exam *x)
+{
+    return x->on_train ? c->engine.setup.train : c->engine.setup.test;
+}
+
+/* Of streamed samples the piece lies in the tray, once for all exams that want it. */
+static fault seat_piece(struct cuda *c, const struct exam *x, size_t done, size_t i)
+{
+    struct seat *seat = &c->seats_host[i];
+    size_t first = x->first + done, n = smaller(EXAM_BATCH, x->n - done), place = first;
+    bool is_first = i == 0 || c->piece.first != first || c->piece.n != n || c->piece.of != samples_of(c, x);
+    if (tray_is_open(&c->tray) && is_first)
+        TRY(tray_piece(&c->tray, samples_of(c, x), first, n, i, &place));
+    else if (tray_is_open(&c->tray))
+        place = c->seats_host[i - 1].first;
+    c->piece.of = samples_of(c, x);
+    c->piece.first = first;
+    c->piece.n = n;
+    *seat = (struct seat){.counted = (uint32_t)n, .source = !x->on_train, .first = (uint32_t)place};
+    return seat_rows(c, x->replica, seat);
+}
+
+static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at, size_t *n_seated)
+{
+    size_t done;
+    *n_seated = 0;
+    for (struct exam *x; *n_seated < c->exam.n_seats && (x = next_piece(exams, n, at, &done));)
+        TRY(seat_piece(c, x, done, (*n_seated)++));
+    return tray_is_open(&c->tray) ? tray_send(&c->tray, true) : OK;
 }
 
 /* Adds what the seats found to their exams, in the order in which they were seated. */
-static void collect_pieces(const struct cuda *c, struct exam *exams, struct exam_cursor at, size_t n_seated)
+static void collect_pieces(const struct cuda *c, struct exam *exams, size_t n, struct exam_cursor at, size_t n_seated)
 {
+    size_t done;
     for (size_t i = 0; i < n_seated; i++) {
-        while (at.done >= exams[at.exam].n)
-            at = (struct exam_cursor){at.exam + 1, 0};
-        exams[at.exam].loss += c->outcomes_host[i].loss;
-        exams[at.exam].hits += c->outcomes_host[i].hits;
-        at.done += c->seats_host[i].counted;
+        struct exam *x = next_piece(exams, n, &at, &done);
+        x->loss += c->outcomes_host[i].loss;
+        x->hits += c->outcomes_host[i].hits;
     }
+}
+
+static fault examine_some(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at, size_t *n_seated)
+{
+    struct exam_cursor before = *at;
+    fault f = seat_pieces(c, exams, n, at, n_seated);
+    if (!f && *n_seated)
+        f = run_seats(c, &c->exam, *n_seated, false);
+    TRY(tray_is_open(&c->tray) ? tray_clear(&c->tray, true, f) : f);
+    collect_pieces(c, exams, n, before, *n_seated);
+    return OK;
+}
+
+static bool is_of_same(const struct exam *a, const struct exam *b)
+{
+    return a->on_train == b->on_train && a->first == b->first && a->n == b->n;
 }
 
 static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
 {
-    struct exam_cursor at = {0, 0};
+    struct exam_cursor at = {0, 0, 0};
     for (size_t i = 0; i < n; i++) {
-        const struct samples *s = exams[i].on_train ? c->engine.setup.train : c->engine.setup.test;
+        const struct samples *s = samples_of(c, &exams[i]);
         assert(s && exams[i].first + exams[i].n <= s->n);
-        (void)s;
+        if (i == 0 || !is_of_same(&exams[i], &exams[i - 1]))
+            samples_expect(s, exams[i].first, exams[i].n, EXAM_BATCH);
         exams[i].loss = 0;
         exams[i].hits = 0;
+        at.longest = larger(at.longest, exams[i].n);
     }
-    while (at.exam < n) {
-        struct exam_cursor before = at;
-        size_t n_seated;
-        TRY(seat_pieces(c, exams, n, &at, &n_seated));
-        if (!n_seated)
-            break;
-        TRY(run_seats(c, &c->exam, n_seated));
-        collect_pieces(c, exams, before, n_seated);
-    }
+    for (size_t n_seated = 1; n_seated;)
+        TRY(examine_some(c, exams, n, &at, &n_seated));
     for (size_t i = 0; i < n; i++)
         exams[i].loss = exams[i].n ? exams[i].loss / (double)exams[i].n : 0;
     return OK;

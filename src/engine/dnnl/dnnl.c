@@ -7,6 +7,7 @@
  *
  * Who runs what is left to chance and makes no difference to any number (program.h).
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "engine/host.h"
 
 enum { EXAM_BATCH = 64, NO_REPLICA = -1 };
+static_assert((int)EXAM_BATCH <= (int)SAMPLES_AT_ONCE, "a piece of an exam is held at once");
 
 struct station {         /* what one worker works with */
     struct block memory; /* owned: a frame's memory, and after it the worker's local buffers */
@@ -42,6 +44,7 @@ struct dnnl {
     struct piece *pieces;     /* owned: of exams, as many as run side by side */
     size_t most_pieces;
     struct pace pace; /* of lessons that are shared out */
+    _Atomic(fault) first; /* that went wrong in a call */
 };
 
 static fault open_stations(struct dnnl *d)
@@ -120,35 +123,40 @@ static struct frame frame_of(const struct dnnl *d, size_t worker, size_t replica
                           .stats = host_row(&d->host, ROW_STATS, replica)};
 }
 
-static void run_lesson(const struct dnnl *d, struct lesson *l, struct pool *pool, int worker)
+static fault run_lesson(const struct dnnl *d, struct lesson *l, struct pool *pool, int worker)
 {
+    struct held held;
     struct frame f = frame_of(d, (size_t)worker, l->replica);
     f.samples = d->host.engine.setup.train;
     f.picks = l->picks;
     f.seed = l->seed;
     f.lesson = l;
     f.counted = d->learn.batch;
+    f.held = &held;
+    TRY(samples_hold(f.samples, f.picks, f.counted, &held));
     d->programs->run(&d->learn, &f, PHASE_PREPARE, pool, worker);
+    samples_let_go(f.samples, &held);
     l->loss = f.loss / (double)d->learn.batch;
     l->hits = f.hits;
+    return OK;
 }
 
 struct lessons {
-    const struct dnnl *d;
+    struct dnnl *d;
     struct lesson *at;
 };
 
 static void run_whole_lesson(void *ctx, size_t piece, int worker)
 {
     const struct lessons *l = ctx;
-    run_lesson(l->d, &l->at[piece], NULL, worker);
+    host_keep_first(&l->d->first, run_lesson(l->d, &l->at[piece], NULL, worker));
 }
 
 static void run_shared_lesson(struct dnnl *d, struct lesson *l)
 {
     bool is_alone = d->n_workers > 1 && pace_alone(&d->pace);
     double start = clock_now_s();
-    run_lesson(d, l, is_alone ? NULL : d->host.pool, 0);
+    host_keep_first(&d->first, run_lesson(d, l, is_alone ? NULL : d->host.pool, 0));
     pace_note(&d->pace, is_alone, clock_now_s() - start);
     d->host.alone = d->pace.is_alone;
 }
@@ -157,6 +165,7 @@ static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct dnnl *d = (struct dnnl *)e;
     int threads = onednn_threads(1);
+    d->first = OK;
     size_t n_whole = d->n_places == d->n_workers ? n - n % d->n_workers : 0;
     struct lessons whole = {d, lessons};
     pool_run(d->host.pool, n_whole, run_whole_lesson, &whole);
@@ -164,13 +173,14 @@ static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
     for (size_t i = n_whole; i < n; i++)
         run_shared_lesson(d, &lessons[i]);
     onednn_threads(threads);
-    return OK;
+    return d->first;
 }
 
 /* The last piece of an exam is filled up with its last sample again; only the real ones count. */
 static void run_piece(void *ctx, size_t index, int worker)
 {
-    const struct dnnl *d = ctx;
+    struct dnnl *d = ctx;
+    struct held held;
     struct piece *p = &d->pieces[index];
     struct station *s = &d->stations[worker];
     const struct exam *x = p->exam;
@@ -180,9 +190,16 @@ static void run_piece(void *ctx, size_t index, int worker)
     f.samples = x->on_train ? d->host.engine.setup.train : d->host.engine.setup.test;
     f.picks = s->picks;
     f.counted = x->n - p->first < EXAM_BATCH ? x->n - p->first : EXAM_BATCH;
+    f.held = &held;
+    fault wrong = samples_hold(f.samples, f.picks, f.counted, &held);
+    if (wrong) {
+        host_keep_first(&d->first, wrong);
+        return;
+    }
     bool is_prepared = s->prepared == (ptrdiff_t)x->replica;
     s->prepared = (ptrdiff_t)x->replica;
     d->programs->run(&d->exam, &f, is_prepared ? PHASE_FIRST : PHASE_PREPARE, NULL, worker);
+    samples_let_go(f.samples, &held);
     p->result = (struct result){f.loss, f.hits};
 }
 
@@ -199,9 +216,12 @@ static fault dnnl_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct dnnl *d = (struct dnnl *)e;
     int threads = onednn_threads(1);
+    d->first = OK;
     for (size_t w = 0; w < d->n_workers; w++)
         d->stations[w].prepared = NO_REPLICA;
     size_t n_pieces = 0;
+    for (size_t i = 0; i < n; i++)
+        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n, EXAM_BATCH);
     for (size_t i = 0; i < n; i++) {
         exams[i].loss = 0;
         exams[i].hits = 0;
@@ -215,7 +235,7 @@ static fault dnnl_examine(struct engine *e, struct exam *exams, size_t n)
     }
     run_pieces(d, n_pieces);
     onednn_threads(threads);
-    return OK;
+    return d->first;
 }
 
 static void dnnl_describe(const struct engine *e, char *text, size_t n)

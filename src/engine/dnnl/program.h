@@ -32,6 +32,7 @@ struct frame {
     float *grads, *stats;
     const struct samples *samples;
     const struct pick *picks;
+    const struct held *held; /* the samples of the first `counted` picks */
     uint64_t seed;
     const struct lesson *lesson; /* who is told of gradients as they become final; NULL: an exam */
     size_t counted;              /* samples whose loss counts: the first so many */

@@ -15,6 +15,7 @@ struct ref {
     struct plan learn, exam;
     struct block memory;     /* owned: per worker the plan's memory, then the labels of a batch */
     size_t n_plan, n_worker; /* bytes */
+    struct pick *picks;      /* owned: per worker a batch of an exam's */
 };
 
 static fault make_plans(struct ref *r)
@@ -28,12 +29,16 @@ static fault make_plans(struct ref *r)
     TRY(plan_make(s->graph, false, sizes, NULL, &r->arena, &r->exam));
     r->n_plan = r->learn.n_bytes > r->exam.n_bytes ? r->learn.n_bytes : r->exam.n_bytes;
     r->n_worker = round_up(r->n_plan + s->batch * sizeof(uint16_t), 64);
+    r->picks = calloc(s->batch * (size_t)pool_size(r->host.pool), sizeof *r->picks);
+    if (!r->picks)
+        return OUT_OF_MEMORY;
     return block_open(r->n_worker * (size_t)pool_size(r->host.pool), &r->memory);
 }
 
 static void ref_close(struct engine *e)
 {
     struct ref *r = (struct ref *)e;
+    free(r->picks);
     block_close(&r->memory);
     arena_release(&r->arena);
     host_release(&r->host);
@@ -78,31 +83,43 @@ static struct ref_pass start_pass(struct ref *r, const struct plan *plan, const 
     };
 }
 
-static void put_sample(const struct ref_pass *p, const struct samples *s, struct pick pick, size_t i)
+/* The batch as numbers; the samples are let go. */
+static fault put_samples(const struct ref_pass *p, const struct samples *s, const struct pick *picks)
 {
     real *input = (real *)((unsigned char *)p->memory + p->plan->value_at[0]);
-    host_sample(s, pick, input + i * shape_size(p->graph->input));
-    p->labels[i] = s->labels[pick.sample];
+    struct held held;
+    TRY(samples_hold(s, picks, p->batch, &held));
+    for (size_t i = 0; i < p->batch; i++) {
+        host_sample(s, samples_bytes(s, &held, i, picks[i]), picks[i], input + i * shape_size(p->graph->input));
+        p->labels[i] = s->labels[picks[i].sample];
+    }
+    samples_let_go(s, &held);
+    return OK;
 }
 
 struct job {
     struct ref *ref;
     struct lesson *lessons;
     struct exam *exams;
+    _Atomic(fault) first; /* that went wrong */
 };
 
 static void learn_one(void *ctx, size_t piece, int worker)
 {
-    struct ref *r = ((struct job *)ctx)->ref;
-    struct lesson *l = &((struct job *)ctx)->lessons[piece];
+    struct job *job = ctx;
+    struct ref *r = job->ref;
+    struct lesson *l = &job->lessons[piece];
     const struct samples *s = r->host.engine.setup.train;
     struct ref_pass p = start_pass(r, &r->learn, s, l->replica, worker);
     p.batch = r->host.engine.setup.batch;
     p.grads = host_row(&r->host, ROW_GRADS, l->replica);
     p.seed = l->seed;
     p.lesson = l;
-    for (size_t i = 0; i < p.batch; i++)
-        put_sample(&p, s, l->picks[i], i);
+    fault f = put_samples(&p, s, l->picks);
+    if (f) {
+        host_keep_first(&job->first, f);
+        return;
+    }
     ref_run(&p);
     l->loss = p.loss;
     l->hits = p.hits;
@@ -111,14 +128,16 @@ static void learn_one(void *ctx, size_t piece, int worker)
 static fault ref_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct ref *r = (struct ref *)e;
-    pool_run(r->host.pool, n, learn_one, &(struct job){.ref = r, .lessons = lessons});
-    return OK;
+    struct job job = {.ref = r, .lessons = lessons};
+    pool_run(r->host.pool, n, learn_one, &job);
+    return job.first;
 }
 
 static void examine_one(void *ctx, size_t piece, int worker)
 {
-    struct ref *r = ((struct job *)ctx)->ref;
-    struct exam *x = &((struct job *)ctx)->exams[piece];
+    struct job *job = ctx;
+    struct ref *r = job->ref;
+    struct exam *x = &job->exams[piece];
     const struct engine_setup *setup = &r->host.engine.setup;
     const struct samples *s = x->on_train ? setup->train : setup->test;
     struct ref_pass p = start_pass(r, &r->exam, s, x->replica, worker);
@@ -126,9 +145,15 @@ static void examine_one(void *ctx, size_t piece, int worker)
     double sum = 0;
     x->hits = 0;
     for (size_t done = 0; done < x->n; done += p.batch) {
-        p.batch = x->n - done < setup->batch ? x->n - done : setup->batch;
+        struct pick *picks = r->picks + setup->batch * (size_t)worker;
+        p.batch = smaller(x->n - done, setup->batch);
         for (size_t i = 0; i < p.batch; i++)
-            put_sample(&p, s, (struct pick){.sample = (uint32_t)(x->first + done + i)}, i);
+            picks[i] = (struct pick){.sample = (uint32_t)(x->first + done + i)};
+        fault f = put_samples(&p, s, picks);
+        if (f) {
+            host_keep_first(&job->first, f);
+            return;
+        }
         ref_run(&p);
         sum += p.loss * (double)p.batch;
         x->hits += p.hits;
@@ -139,8 +164,11 @@ static void examine_one(void *ctx, size_t piece, int worker)
 static fault ref_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct ref *r = (struct ref *)e;
-    pool_run(r->host.pool, n, examine_one, &(struct job){.ref = r, .exams = exams});
-    return OK;
+    struct job job = {.ref = r, .exams = exams};
+    for (size_t i = 0; i < n; i++)
+        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n, e->setup.batch);
+    pool_run(r->host.pool, n, examine_one, &job);
+    return job.first;
 }
 
 static void ref_describe(const struct engine *e, char *text, size_t n)
