@@ -118,6 +118,8 @@ static const struct rule {
     {"data.set.test", never},
     {"data.split.files", never},
     {"data.split.labels", never},
+    {"data.stream", never}, /* the same samples, from where they lie */
+    {"data.window_mb", never},
     {"network.patience_s", unless_real},
     {"agents", unless_on_ranks},
     {"topology.", unless_regrouped}, /* what says something of every agent */

@@ -45,6 +45,7 @@ fault session_check(const struct experiment *e)
                        "engine: 'null' computes nothing, with any precision and threads");
     TRY(stop_check(e, 0));
     TRY(split_check(&e->data, (size_t)e->agents));
+    TRY(dataset_check(&e->data));
     return optim_check(&e->optim, e->agents);
 }
 
@@ -136,6 +137,11 @@ static fault open_engine(struct veche_run *r)
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
     TRY(check_early_gradients(e, r->engine));
     engine_describe(r->engine, r->engine_line, sizeof r->engine_line);
+    size_t used = strlen(r->engine_line);
+    char samples[128];
+    dataset_describe(r->dataset, samples, sizeof samples);
+    if (*samples)
+        snprintf(r->engine_line + used, sizeof r->engine_line - used, "; %s", samples);
     return OK;
 }
 
@@ -219,6 +225,13 @@ static void introduce(struct veche_run *r, size_t i, size_t n_share)
     };
 }
 
+static fault open_agent(struct veche_run *r, size_t i, const uint32_t *share, size_t n_share)
+{
+    struct agent *a = &r->agents[i];
+    TRY(agent_init(a, &r->stage, i, share, n_share));
+    return agent_helps(a) ? OK : samples_follow(&r->dataset->train, &a->feed);
+}
+
 static fault open_agents(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
@@ -235,7 +248,7 @@ static fault open_agents(struct veche_run *r)
     for (size_t i = 0; i < members; i++) {
         const size_t *first = r->split.first + (i < agents ? i : agents - 1);
         if (is_alone(r) || i == r->ranks.self)
-            TRY(agent_init(&r->agents[i], &r->stage, i, r->split.samples + first[0], first[1] - first[0]));
+            TRY(open_agent(r, i, r->split.samples + first[0], first[1] - first[0]));
         else
             introduce(r, i, first[1] - first[0]);
     }
@@ -309,6 +322,7 @@ static fault open_there(struct veche_run *r)
 {
     double patience = r->experiment->network.patience_s;
     TRY(world_agree(&r->ranks, open_data(r), patience));
+    dataset_set_patience(r->dataset, patience);
     TRY(session_compare_ranks(r));
     TRY(agree_on_epoch(r));
     fault f = dataset_keep(r->dataset, &r->split,

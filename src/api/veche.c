@@ -202,6 +202,7 @@ fault experiment_examine(const struct experiment *e, char **layers)
     struct topology *topology = NULL;
     TRY(session_check(e));
     TRY(dataset_shape(&e->data, &s));
+    TRY(dataset_check_window(&e->data, &s));
     TRY(graph_build(&e->model, (struct shape){s.c, s.h, s.w}, s.classes, &graph));
     fault f = session_topology(e, &topology);
     if (!f)

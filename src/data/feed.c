@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/data.h"
+#include "data/stream.h"
 
 static void lay_out_epoch(struct feed *f, uint64_t epoch)
 {
@@ -41,6 +41,18 @@ fault feed_init(struct feed *f, const struct data_settings *settings, uint64_t s
                        .crop = (int)settings->crop,
                        .order = order};
     lay_out_epoch(f, 0);
+    return OK;
+}
+
+fault feed_copy(const struct feed *f, struct feed *out)
+{
+    uint32_t *order = malloc(f->n_share * sizeof *order);
+    if (!order)
+        return OUT_OF_MEMORY;
+    memcpy(order, f->order, f->n_share * sizeof *order);
+    *out = *f;
+    out->order = order;
+    out->ahead = NULL;
     return OK;
 }
 
@@ -76,6 +88,8 @@ void feed_batch(struct feed *f, uint64_t k, struct pick *picks)
         }
         picks[i] = p;
     }
+    if (f->ahead)
+        stream_announce(f->ahead->stream, f, k, picks);
 }
 
 double feed_epochs(const struct feed *f, uint64_t k)

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/arena.h"
 #include "data/reader.h"
 
 enum { MOST_DIMS = 3, WORD = 4 };
@@ -51,12 +52,14 @@ static fault idx_head(const struct source *s, size_t n_dims, struct idx *out)
     return OK;
 }
 
-fault idx_read(const struct source *images, const struct source *labels, size_t classes, struct part *out)
+/* The heads of both files, their labels, and room for as many samples. Of the pictures only the head is looked at. */
+static fault look_at(const struct source *images, const struct source *labels, size_t classes, struct part *out,
+                     struct idx *pictures)
 {
-    struct idx pictures = {0}, names = {0};
-    TRY(idx_head(images, 3, &pictures));
+    struct idx names = {0};
+    TRY(idx_head(images, 3, pictures));
     TRY(idx_head(labels, 1, &names));
-    size_t n = pictures.dims[0], h = pictures.dims[1], w = pictures.dims[2], first = out->n;
+    size_t n = pictures->dims[0], first = out->n;
     if (names.dims[0] != n)
         return FAIL(FAULT_DATA, "%s: byte 4: %zu labels, but %s holds %zu pictures", labels->name,
                     names.dims[0], images->name, n);
@@ -64,9 +67,46 @@ fault idx_read(const struct source *images, const struct source *labels, size_t 
         if (names.bytes[i] >= classes)
             return FAIL(FAULT_DATA, "%s: byte %zu: label %u, but there are %zu classes", labels->name,
                         2 * WORD + i, names.bytes[i], classes);
-    TRY(part_grow(out, images->name, n, 1, h, w));
-    memcpy(out->pixels + first * h * w, pictures.bytes, n * h * w);
+    TRY(part_grow(out, images->name, n, 1, pictures->dims[1], pictures->dims[2]));
     for (size_t i = 0; i < n; i++)
         out->labels[first + i] = names.bytes[i];
     return OK;
+}
+
+fault idx_read(const struct source *images, const struct source *labels, size_t classes, struct part *out)
+{
+    struct idx pictures = {0};
+    TRY(look_at(images, labels, classes, out, &pictures));
+    size_t n = pictures.dims[0], one = out->h * out->w;
+    memcpy(out->pixels + (out->n - n) * one, pictures.bytes, n * one);
+    return OK;
+}
+
+static fault scan_pictures(struct scan *s, size_t n, struct part *out)
+{
+    const uint8_t *bytes;
+    uint64_t first_byte = s->at;
+    size_t one = out->h * out->w, at_once = larger(1, SCAN_ROOM / one);
+    if (one > SCAN_ROOM)
+        return FAIL(FAULT_DATA, "%s: pictures of %zu bytes are too large to be streamed: write data.stream: false", s->path, one);
+    for (size_t done = 0, some; done < n; done += some) {
+        some = smaller(at_once, n - done);
+        TRY(scan_next(s, some * one, &bytes));
+        if (out->is_measured)
+            part_measure(out, bytes, some, out->sums);
+    }
+    return scan_keep(s, first_byte, one, n, out);
+}
+
+fault idx_scan(struct scan *images, const struct source *labels, size_t classes, struct part *out)
+{
+    struct idx pictures = {0};
+    struct source head = {.name = images->path, .n = (size_t)images->was.st_size};
+    size_t before = out->n;
+    TRY(scan_next(images, smaller(head.n, WORD * (1 + MOST_DIMS)), &head.bytes));
+    TRY(look_at(&head, labels, classes, out, &pictures));
+    fault f = scan_pictures(images, pictures.dims[0], out);
+    if (f)
+        out->n = before;
+    return f;
 }

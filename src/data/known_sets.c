@@ -157,53 +157,88 @@ fault known_missing(const struct known *k, const char *data)
                 k->system ? " nor in " : "", k->system ? k->system : "", k->name);
 }
 
+static fault compare_sums(const struct known *k, const char *name, const char *found, const char *expected)
+{
+    if (!text_is(found, expected))
+        return FAIL(FAULT_DATA,
+                    "%s: is damaged, or another file: the SHA-256 is %s, but should be %s; `veche data get %s` fetches it again",
+                    name, found, expected, k->name);
+    return OK;
+}
+
 static fault check_sum(const struct known *k, const struct source *s, const char *expected)
 {
     char found[SHA256_HEX];
     TRY(sha256_of(s->bytes, s->n, found));
-    if (!text_is(found, expected))
-        return FAIL(FAULT_DATA,
-                    "%s: is damaged, or another file: the SHA-256 is %s, but should be %s; `veche data get %s` fetches it again",
-                    s->name, found, expected, k->name);
+    return compare_sums(k, s->name, found, expected);
+}
+
+static fault find_in(const char *folder, const char *name, char *path, size_t n)
+{
+    if (!source_find(folder, name, path, n))
+        return FAIL(FAULT_FILE, "%s/%s: there is no such file", folder, name);
     return OK;
 }
 
-static fault open_in(const char *folder, const char *name, size_t n_bytes, struct source *out)
+static fault check_count(const char *name, size_t n, const struct known_file *file)
+{
+    if (n != file->n)
+        return FAIL(FAULT_DATA, "%s: holds %zu samples, but should hold %zu", name, n, file->n);
+    return OK;
+}
+
+static fault read_samples(const struct known *k, const struct known_file *file, const char *path,
+                          const struct source *labels, struct part *part)
+{
+    struct source s = {0};
+    size_t before = part->n;
+    fault f = source_open(path, source_room(known_bytes(k, file)), &s);
+    if (!f)
+        f = k->layout == LAYOUT_IDX ? idx_read(&s, labels, k->classes, part)
+                                    : cifar_read(&s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, part);
+    if (!f)
+        f = check_count(s.name, part->n - before, file);
+    if (!f)
+        f = check_sum(k, &s, file->sha256);
+    source_close(&s);
+    return f;
+}
+
+static fault scan_samples(const struct known *k, const struct known_file *file, const char *path,
+                          const struct source *labels, struct part *part)
+{
+    struct scan s;
+    char found[SHA256_HEX];
+    size_t before = part->n;
+    TRY(scan_open(path, &s));
+    fault f = k->layout == LAYOUT_IDX ? idx_scan(&s, labels, k->classes, part)
+                                      : cifar_scan(&s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, part);
+    scan_close(&s, found);
+    if (!f)
+        f = check_count(path, part->n - before, file);
+    return f ? f : compare_sums(k, path, found, file->sha256);
+}
+
+static fault read_labels(const struct known_file *file, const char *folder, struct source *out)
 {
     char path[PATH_ROOM];
-    if (!source_find(folder, name, path, sizeof path))
-        return FAIL(FAULT_FILE, "%s/%s: there is no such file", folder, name);
-    return source_open(path, source_room(n_bytes), out);
-}
-
-static fault take(const struct known *k, const struct known_file *file, const struct source *s,
-                  const struct source *labels, struct part *part)
-{
-    size_t before = part->n;
-    if (k->layout == LAYOUT_IDX)
-        TRY(idx_read(s, labels, k->classes, part));
-    else
-        TRY(cifar_read(s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, part));
-    if (part->n - before != file->n)
-        return FAIL(FAULT_DATA, "%s: holds %zu samples, but should hold %zu", s->name, part->n - before,
-                    file->n);
-    return OK;
+    if (!file->labels)
+        return OK;
+    TRY(find_in(folder, file->labels, path, sizeof path));
+    return source_open(path, source_room(known_label_bytes(file)), out);
 }
 
 static fault read_file(const struct known *k, const struct known_file *file, const char *folder,
                        struct part *part)
 {
-    struct source s = {0}, labels = {0};
-    fault f = open_in(folder, file->name, known_bytes(k, file), &s);
-    if (!f && file->labels)
-        f = open_in(folder, file->labels, known_label_bytes(file), &labels);
+    char path[PATH_ROOM];
+    struct source labels = {0};
+    TRY(find_in(folder, file->name, path, sizeof path));
+    fault f = read_labels(file, folder, &labels);
     if (!f)
-        f = take(k, file, &s, &labels, part);
-    if (!f)
-        f = check_sum(k, &s, file->sha256);
+        f = (part->on_disk ? scan_samples : read_samples)(k, file, path, &labels, part);
     if (!f && file->labels)
         f = check_sum(k, &labels, file->labels_sha256);
-    source_close(&s);
     source_close(&labels);
     return f;
 }

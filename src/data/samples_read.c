@@ -17,10 +17,11 @@ fault part_grow(struct part *p, const char *name, size_t more, size_t c, size_t 
         __builtin_mul_overflow(one, w, &one) || __builtin_mul_overflow(one, n, &all) ||
         __builtin_mul_overflow(n, sizeof *p->labels, &n_labels) || n > most_samples)
         return FAIL(FAULT_DATA, "%s: more samples than can be counted", name);
-    uint8_t *pixels = realloc(p->pixels, all ? all : 1);
-    if (!pixels)
+    uint8_t *pixels = p->on_disk ? NULL : realloc(p->pixels, all ? all : 1);
+    if (!pixels && !p->on_disk)
         return OUT_OF_MEMORY;
     p->pixels = pixels;
+    p->extents.n_bytes = one;
     uint16_t *labels = realloc(p->labels, n_labels ? n_labels : 1);
     if (!labels)
         return OUT_OF_MEMORY;
@@ -32,9 +33,25 @@ fault part_grow(struct part *p, const char *name, size_t more, size_t c, size_t 
     return OK;
 }
 
+void part_measure(const struct part *p, const uint8_t *pixels, size_t n, struct sums sums[MOST_CHANNELS])
+{
+    size_t plane = p->h * p->w;
+    for (size_t i = 0; i < n * p->c; i++) {
+        const uint8_t *at = pixels + i * plane;
+        uint64_t sum = 0, squares = 0;
+        for (size_t j = 0; j < plane; j++) {
+            sum += at[j];
+            squares += (uint64_t)at[j] * at[j];
+        }
+        sums[i % p->c].sum += sum;
+        sums[i % p->c].squares += squares;
+    }
+}
+
 void part_close(struct part *p)
 {
     free(p->pixels);
     free(p->labels);
+    extents_close(&p->extents);
     *p = (struct part){0};
 }

@@ -32,22 +32,42 @@ static fault test_known(const struct set_row *row, const struct choice *set, str
     return read_known(row->known, false, out);
 }
 
+static fault scan_idx(const char *images, const struct source *names, size_t classes, struct part *part)
+{
+    struct scan s;
+    TRY(scan_open(images, &s));
+    fault f = idx_scan(&s, names, classes, part);
+    scan_close(&s, NULL);
+    return f;
+}
+
 static fault read_idx(const char *images, const char *labels, size_t classes, struct part *part)
 {
     struct source pictures = {0}, names = {0};
-    fault f = source_open(images, SOURCE_MOST, &pictures);
+    fault f = part->on_disk ? OK : source_open(images, SOURCE_MOST, &pictures);
     if (!f)
         f = source_open(labels, SOURCE_MOST, &names);
     if (!f)
-        f = idx_read(&pictures, &names, classes, part);
+        f = part->on_disk ? scan_idx(images, &names, classes, part) : idx_read(&pictures, &names, classes, part);
     source_close(&pictures);
     source_close(&names);
+    return f;
+}
+
+static fault scan_cifar(const char *path, size_t classes, bool coarse, struct part *part)
+{
+    struct scan s;
+    TRY(scan_open(path, &s));
+    fault f = cifar_scan(&s, classes, coarse, part);
+    scan_close(&s, NULL);
     return f;
 }
 
 static fault read_cifar(const char *path, size_t classes, bool coarse, struct part *part)
 {
     struct source records = {0};
+    if (part->on_disk)
+        return scan_cifar(path, classes, coarse, part);
     TRY(source_open(path, SOURCE_MOST, &records));
     fault f = cifar_read(&records, classes, coarse, part);
     source_close(&records);

@@ -5,7 +5,7 @@
 static fault shape_of_test(const struct data_settings *settings, const struct set_row *row,
                            struct sample_shape *out)
 {
-    struct loaded l = {0};
+    struct loaded l = {.test = {.on_disk = settings->stream}};
     fault f = row->read_test(row, &settings->set, &l);
     if (!f)
         *out = (struct sample_shape){l.test.c, l.test.h, l.test.w, l.classes};

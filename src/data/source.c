@@ -187,6 +187,11 @@ fault source_unpack(const char *name, const uint8_t *bytes, size_t n, size_t mos
     return f;
 }
 
+bool source_is_packed(const uint8_t *bytes, size_t n)
+{
+    return is_gzip(bytes, n) || is_xz(bytes, n);
+}
+
 static fault fail_read(const char *path)
 {
     return FAIL(FAULT_FILE, "%s: cannot be read: %s", path, strerror(errno));
@@ -222,7 +227,7 @@ fault source_open(const char *path, size_t most, struct source *out)
         return fail_read(path);
     fault f = read_all(file, path, most, &packed);
     fclose(file);
-    if (!f && (is_gzip(packed.bytes, packed.n) || is_xz(packed.bytes, packed.n))) {
+    if (!f && source_is_packed(packed.bytes, packed.n)) {
         f = source_unpack(path, packed.bytes, packed.n, most, out);
         free(packed.bytes);
         return f;

@@ -22,6 +22,10 @@ static inline size_t source_room(size_t n)
     return n + n / 64 + 65536;
 }
 
+/* Whether a file that begins with these bytes is compressed; SOURCE_TELLS of them tell. */
+enum { SOURCE_TELLS = 6 };
+bool source_is_packed(const uint8_t *bytes, size_t n);
+
 /* Reads a whole file; gzip and xz are told by their first bytes and unpacked, at most to `most` bytes.
  * Offsets in faults about an unpacked file count unpacked bytes, and its name says so. */
 fault source_open(const char *path, size_t most, struct source *out);

@@ -249,9 +249,16 @@ float *host_floats(struct engine *e, enum row row, size_t replica)
     return host_row((struct host *)e, row, replica);
 }
 
-void host_sample(const struct samples *s, struct pick pick, float *out)
+void host_sample(const struct samples *s, const uint8_t *bytes, struct pick pick, float *out)
 {
-    loops_of(isa_here())->sample(s, pick, out);
+    loops_of(isa_here())->sample(s, bytes, pick, out);
+}
+
+void host_keep_first(_Atomic(fault) *kept, fault f)
+{
+    fault none = OK;
+    if (f && !atomic_compare_exchange_strong(kept, &none, f))
+        fault_drop(f);
 }
 
 void host_exchange(struct engine *e, enum row row, size_t a, size_t b)

@@ -3,6 +3,8 @@
 #ifndef VECHE_ENGINE_HOST_H
 #define VECHE_ENGINE_HOST_H
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/pool.h"
 #include "base/rng.h"
@@ -47,8 +49,11 @@ void host_blend(float *into, const float *const *from, const float *weights, siz
  * (loops.c), and one after the other. So it has the same bits with any instruction set, by whichever thread. */
 double host_dot(const float *a, const float *b, size_t n);
 
-/* One sample as normalised floats [c][h][w], as its pick says. */
-void host_sample(const struct samples *s, struct pick pick, float *out);
+/* One sample as normalised floats [c][h][w], from its bytes, as its pick says. */
+void host_sample(const struct samples *s, const uint8_t *bytes, struct pick pick, float *out);
+
+/* Of several threads' faults the first to come is kept. */
+void host_keep_first(_Atomic(fault) *kept, fault f);
 
 /* Whether dropout keeps element i (of the whole batch, [sample][c][h][w]) of op `op`; the same on every
  * engine. */

@@ -63,9 +63,8 @@ static void sample_line(const uint8_t *line, size_t w, struct pick pick, struct 
             out[x] = normalised(line[x + pick.dx], n);
 }
 
-static void take_sample(const struct samples *s, struct pick pick, float *out)
+static void take_sample(const struct samples *s, const uint8_t *picture, struct pick pick, float *out)
 {
-    const uint8_t *picture = s->pixels + (size_t)pick.sample * s->c * s->h * s->w;
     for (size_t c = 0; c < s->c; c++) {
         struct normal n = {s->mean[c], s->deviation[c]};
         for (size_t y = 0; y < s->h; y++, out += s->w) {

@@ -25,6 +25,8 @@ struct data_settings { /* data: */
     bool flip;          /* mirror half of the samples                                  */
     int64_t crop;       /* pad by this many pixels and cut the old size out at random  */
     struct reals mean, deviation; /* normalisation per channel; n == 0: the set's own  */
+    bool stream;        /* samples stay on disk and are read ahead of need             */
+    double window_mb;   /* into so much memory; 0: not written                         */
 };
 
 struct layer { /* one item of a network written as a list */

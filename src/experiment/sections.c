@@ -30,6 +30,10 @@ static const struct field data_rows[] = {
      .help = "normalisation per channel; the set's own if left out"},
     {"deviation", FIELD_REALS, AT(deviation), .optional = true, .min = 0, .max = INFINITY, .above_min = true,
      .help = "likewise; written together with mean"},
+    {"stream", FIELD_FLAG, AT(stream), "false",
+     .help = "leave the samples in their files and read them ahead of need: for sets larger than memory"},
+    {"window_mb", FIELD_REAL, AT(window_mb), .optional = true, .min = 0, .max = 1e9, .above_min = true,
+     .help = "megabytes of memory that streamed samples may take; 64 if left out"},
 };
 #undef AT
 

@@ -60,6 +60,8 @@ static const struct pair {
     {"data", "crop", SMALL, "data.crop=0", "data.crop=1"},
     {"data", "mean", SMALL "|data.deviation=[0.2]", "data.mean=[0.5]", "data.mean=[0.1]"},
     {"data", "deviation", SMALL "|data.mean=[0.5]", "data.deviation=[0.2]", "data.deviation=[0.3]"},
+    {"data", "stream", "", "data.stream=false", "data.stream=true"}, /* of a set that is made up */
+    {"data", "window_mb", IDX(TRAIN_IDX) "|data.stream=true", "data.window_mb=1", "data.window_mb=0.00001"},
     {"model", "name", "", "model=[{linear: {out: 3, name: a}}]", "model=[{linear: {out: 3, name: b}}]"},
     {"model", "from", "", "model=[{linear: {out: 3, name: a}}, {relu: {name: b}}, {linear: {out: 3, from: a}}, {add: b}]",
      "model=[{linear: {out: 3, name: a}}, {relu: {name: b}}, {linear: {out: 3, from: b}}, {add: a}]"},

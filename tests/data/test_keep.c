@@ -45,12 +45,15 @@ static struct seen look(const struct data_settings *settings, const struct datas
                         s->first[agent + 1] - s->first[agent]));
     for (uint64_t k = 0; k < ROUNDS; k++) {
         struct pick picks[BATCH];
+        struct held held;
         feed_batch(&f, k, picks);
+        assert_ok(samples_hold(&d->train, picks, BATCH, &held));
         for (size_t i = 0; i < BATCH; i++, n++) {
             assert_true(picks[i].sample < d->train.n);
-            host_sample(&d->train, picks[i], seen.pictures + n * one);
+            host_sample(&d->train, samples_bytes(&d->train, &held, i, picks[i]), picks[i], seen.pictures + n * one);
             seen.labels[n] = d->train.labels[picks[i].sample];
         }
+        samples_let_go(&d->train, &held);
     }
     feed_release(&f);
     return seen;

@@ -34,7 +34,8 @@ static struct judge *same_in_double(struct engine *e, const struct lesson *l)
     for (size_t i = 0; i < g->stats_size; i++)
         j->stats[i] = stats[i];
     for (size_t n = 0; n < e->setup.batch; n++) {
-        host_sample(e->setup.train, l->picks[n], sample);
+        const struct samples *s = e->setup.train;
+        host_sample(s, s->pixels + l->picks[n].sample * samples_one(s), l->picks[n], sample);
         for (size_t i = 0; i < shape_size(g->input); i++)
             j->input[n * shape_size(g->input) + i] = sample[i];
         j->labels[n] = e->setup.train->labels[l->picks[n].sample];

@@ -252,6 +252,7 @@ static void defaults_are_written_out(void **state)
                               "  test_limit: 0\n"
                               "  flip: false\n"
                               "  crop: 0\n"
+                              "  stream: false\n"
                               "model: tower\n"
                               "optim:\n"
                               "  kind: sgd\n"

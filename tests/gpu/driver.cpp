@@ -171,6 +171,8 @@ CUresult cuMemFreeHost(void *memory)
     std::free(memory);
     return CUDA_SUCCESS;
 }
+CUresult cuMemHostRegister(void *, size_t, unsigned) { return CUDA_SUCCESS; }
+CUresult cuMemHostUnregister(void *) { return CUDA_SUCCESS; }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream)
 {
     return perform([=] { std::memcpy(at(to), from, n); });

@@ -11,7 +11,7 @@ base            arena array block clock decode encode fault field isa page plain
 experiment      experiment category decode event fail kind machine machines network node override overrides
                 roll section speed straggler tree
 data            data dataset feed split catalogue cifar file folder idx known mosaic part source
-                blobs images spirals progress
+                samples stream window ahead extents scan blobs images spirals progress
 data/fetch      fetch child unpack
 graph           graph build layer layers model names op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd
@@ -19,7 +19,7 @@ engine          engine host lessons loops mirror op peak row rows
 engine/ref      ref
 engine/dnnl     dnnl onednn kernel order conv receive send winograd pace program buffer flat job phase layout norm
                 add avgpool batchnorm concat dropout globalpool linear loss maxpool pointwise relu reshape shortcut
-engine/cuda     cuda device driver kernels launches measure ops staging step store fused conv
+engine/cuda     cuda device driver kernels launches measure ops staging step store tray fused conv
 collective      collective cost cube fold group log2 piece pieces span step tree
 call            call service
 topology        topology edge family lapack layout sketch spectrum survey threads weights

@@ -2,9 +2,13 @@
 #ifndef VECHE_ENGINE_CUDA_CUDA_H
 #define VECHE_ENGINE_CUDA_CUDA_H
 
+#include <assert.h>
+
 #include "engine/cuda/launches.h"
+#include "engine/cuda/tray.h"
 
 enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
+static_assert((int)EXAM_BATCH == (int)SAMPLES_AT_ONCE, "a piece of an exam is held at once");
 
 /* The lists of launches. Micro-batches have two sizes at most, a larger and a smaller; each has its own lists. */
 enum { SIZES = 2, STRETCHES = 3 };
@@ -22,6 +26,11 @@ struct cuda {
     struct input inputs[2];       /* training and test samples on the device */
     CUdeviceptr sample_memory[2]; /* owned */
     size_t sample_bytes;
+    struct tray tray; /* not open where samples lie in memory */
+    struct {
+        const struct samples *of;
+        size_t first, n;
+    } piece;                          /* of the exam that was seated last */
     struct launches lists[N_LISTS];   /* some are not there */
     size_t n_bytes;                   /* of the memory */
     CUdeviceptr memory, seats, picks; /* owned: of whichever list runs */

@@ -35,6 +35,8 @@
     X(cuMemGetInfo)                                                                                          \
     X(cuMemAllocHost)                                                                                        \
     X(cuMemFreeHost)                                                                                         \
+    X(cuMemHostRegister)                                                                                     \
+    X(cuMemHostUnregister)                                                                                   \
     X(cuMemcpyHtoDAsync)                                                                                     \
     X(cuMemcpyDtoDAsync)                                                                                     \
     X(cuMemcpyDtoHAsync)                                                                                     \

@@ -1,7 +1,7 @@
 /* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels (seats.c).
  *
- * Rows, samples and activations stay in device memory. Updates and mixes are only queued: the one who reads
- * waits.
+ * Rows, samples and activations stay in device memory, but for samples that are streamed (tray.h). Updates and mixes are only
+ * queued: whoever reads waits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,12 @@ static fault check_setup(const struct engine_setup *s)
 
 static fault open_samples(struct cuda *c, const struct samples *s, int source)
 {
+    struct input *in = &c->inputs[source];
     if (!s)
+        return OK;
+    memcpy(in->mean, s->mean, sizeof in->mean);
+    memcpy(in->deviation, s->deviation, sizeof in->deviation);
+    if (s->stream)
         return OK;
     const struct driver *d = &c->device.driver;
     size_t n_labels = round_up(s->n * sizeof *s->labels, 256), n_pixels = s->n * s->c * s->h * s->w;
@@ -29,11 +34,8 @@ static fault open_samples(struct cuda *c, const struct samples *s, int source)
     c->sample_bytes += n_labels + n_pixels;
     TRY(CU(d, cuMemcpyHtoDAsync, at, s->labels, s->n * sizeof *s->labels, c->device.stream));
     TRY(CU(d, cuMemcpyHtoDAsync, at + n_labels, s->pixels, n_pixels, c->device.stream));
-    struct input *in = &c->inputs[source];
     in->labels = (const uint16_t *)(uintptr_t)at;
     in->pixels = (const uint8_t *)(uintptr_t)(at + n_labels);
-    memcpy(in->mean, s->mean, sizeof in->mean);
-    memcpy(in->deviation, s->deviation, sizeof in->deviation);
     return device_wait(&c->device);
 }
 
@@ -102,6 +104,23 @@ static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
     return OK;
 }
 
+/* Training and test samples come by the same tray. */
+static fault open_tray(struct cuda *c)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    size_t n_seats = larger(c->lists[LIST_LESSON].n_seats, c->lists[LIST_PASS].n_seats);
+    if (!s->train || !s->train->stream)
+        return OK;
+    TRY(tray_open(&c->tray, &c->device, s->train, n_seats, s->batch,
+                  c->lists[LIST_EXAM].n_seats * EXAM_BATCH));
+    c->sample_bytes += c->tray.n_bytes;
+    for (int source = 0; source < 2; source++) {
+        c->inputs[source].pixels = (const uint8_t *)(uintptr_t)c->tray.pixels;
+        c->inputs[source].labels = (const uint16_t *)(uintptr_t)c->tray.labels;
+    }
+    return OK;
+}
+
 static fault take_memory(struct cuda *c)
 {
     const struct engine_setup *s = &c->engine.setup;
@@ -116,6 +135,7 @@ static fault take_memory(struct cuda *c)
     TRY(driver_take(d, c->n_bytes, "activations", &c->memory));
     TRY(driver_take(d, most * sizeof(struct seat), "seats", &c->seats));
     TRY(driver_take(d, n_picks * sizeof(struct seat_pick), "picks", &c->picks));
+    TRY(open_tray(c));
     TRY(take_pinned(c, most * sizeof(struct seat), &c->seats_host));
     TRY(take_pinned(c, most * sizeof(struct outcome), &c->outcomes_host));
     return take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host);
@@ -149,6 +169,7 @@ static void close_inside(struct cuda *c)
     fault_drop(device_wait(&c->device));
     for (int i = 0; i < N_LISTS; i++)
         launches_release(&c->lists[i]);
+    tray_close(&c->tray);
     void *pinned[] = {c->seats_host, c->picks_host, c->outcomes_host};
     for (int i = 0; i < 3; i++)
         if (pinned[i])

@@ -8,6 +8,7 @@
  *
  * Who runs what is left to chance and makes no difference to any number (program.h).
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "engine/host.h"
 
 enum { EXAM_BATCH = 64, NO_REPLICA = -1 };
+static_assert((int)EXAM_BATCH <= (int)SAMPLES_AT_ONCE, "a piece of an exam is held at once");
 
 struct station { /* what one worker works with */
     struct block
@@ -48,7 +50,8 @@ struct dnnl {
     char **locals;            /* [workers], owned: where each worker's local buffers are */
     struct piece *pieces;     /* owned: of exams, as many as run side by side */
     size_t most_pieces;
-    struct pace pace; /* of lessons that are shared out */
+    struct pace pace;     /* of lessons that are shared out */
+    _Atomic(fault) first; /* that went wrong in a call */
 };
 
 static bool gathers(const struct engine_setup *s)
@@ -169,21 +172,34 @@ static struct frame frame_of_micro(const struct dnnl *d, int worker, size_t repl
     return f;
 }
 
-static void run_lesson(const struct dnnl *d, struct lesson *l, struct pool *pool, int worker)
+static void run_micro(const struct dnnl *d, struct lesson *l, size_t micro, const struct held *whole,
+                      struct pool *pool, int worker)
 {
     const struct engine_setup *s = &d->host.engine.setup;
+    const struct program *p;
+    struct frame f = frame_of_micro(d, worker, l->replica, micro, micro > 0, &p);
+    struct held held = samples_held_from(s->train, whole, f.first_sample);
+    f.picks = l->picks + f.first_sample;
+    f.held = &held;
+    f.seed = l->seed;
+    f.lesson = micro + 1 == micro_batches(s) ? l : NULL;
+    d->programs->run(p, &f, PHASE_PREPARE, p->n_phases, pool, worker);
+    l->loss += f.loss / (double)s->batch;
+    l->hits += f.hits;
+}
+
+/* The samples of the whole batch are held while its micro-batches are computed. */
+static fault run_lesson(const struct dnnl *d, struct lesson *l, struct pool *pool, int worker)
+{
+    const struct engine_setup *s = &d->host.engine.setup;
+    struct held held;
+    TRY(samples_hold(s->train, l->picks, s->batch, &held));
     l->loss = 0;
     l->hits = 0;
-    for (size_t k = 0; k < micro_batches(s); k++) {
-        const struct program *p;
-        struct frame f = frame_of_micro(d, worker, l->replica, k, k > 0, &p);
-        f.picks = l->picks + f.first_sample;
-        f.seed = l->seed;
-        f.lesson = k + 1 == micro_batches(s) ? l : NULL;
-        d->programs->run(p, &f, PHASE_PREPARE, p->n_phases, pool, worker);
-        l->loss += f.loss / (double)s->batch;
-        l->hits += f.hits;
-    }
+    for (size_t k = 0; k < micro_batches(s); k++)
+        run_micro(d, l, k, &held, pool, worker);
+    samples_let_go(s->train, &held);
+    return OK;
 }
 
 static void find_crossings(const struct dnnl *d, const struct pass *pass, struct frame *f)
@@ -195,34 +211,41 @@ static void find_crossings(const struct dnnl *d, const struct pass *pass, struct
                              crossing_at(s, ROW_INPUTS + i, pass->flight, 0);
 }
 
-static void run_pass(const struct dnnl *d, struct pass *pass, struct pool *pool, int worker)
+/* What backward needs of the samples was kept by forward. */
+static fault run_pass(const struct dnnl *d, struct pass *pass, struct pool *pool, int worker)
 {
     const struct engine_setup *s = &d->host.engine.setup;
     const struct program *p;
+    struct held held;
     struct frame f = frame_of_micro(d, worker, pass->replica, pass->micro, pass->adds, &p);
     int stretch = pass->kind == PASS_FORWARD ? 0 : pass->kind == PASS_WEIGHTS ? 2 : 1;
     f.picks = pass->picks + f.first_sample;
+    f.held = pass->kind == PASS_FORWARD && graph_reads_samples(s->graph) ? &held : NULL;
     f.seed = pass->seed;
     f.kept = (char *)d->kept.bytes + d->n_kept * (pass->replica * s->flights + pass->flight);
     find_crossings(d, pass, &f);
+    if (f.held)
+        TRY(samples_hold(f.samples, f.picks, f.counted, &held));
     d->programs->run(p, &f, PHASE_PREPARE, PHASE_FIRST, pool, worker);
     d->programs->run(p, &f, p->stretch[stretch], p->stretch[stretch + 1], pool, worker);
+    if (f.held)
+        samples_let_go(f.samples, &held);
     pass->loss = f.loss / (double)s->batch;
     pass->hits = f.hits;
+    return OK;
 }
 
 struct work { /* lessons or passes */
-    const struct dnnl *d;
+    struct dnnl *d;
     struct lesson *lessons;
     struct pass *passes;
 };
 
 static void run_one(const struct work *w, size_t i, struct pool *pool, int worker)
 {
-    if (w->lessons)
-        run_lesson(w->d, &w->lessons[i], pool, worker);
-    else
-        run_pass(w->d, &w->passes[i], pool, worker);
+    fault f = w->lessons ? run_lesson(w->d, &w->lessons[i], pool, worker)
+                         : run_pass(w->d, &w->passes[i], pool, worker);
+    host_keep_first(&w->d->first, f);
 }
 
 static void run_whole(void *ctx, size_t piece, int worker)
@@ -239,37 +262,38 @@ static void run_shared(struct dnnl *d, const struct work *w, size_t i)
     d->host.alone = d->pace.is_alone;
 }
 
-static void run_all(struct dnnl *d, const struct work *w, size_t n)
+static fault run_all(struct dnnl *d, const struct work *w, size_t n)
 {
     int threads = onednn_threads(1);
+    d->first = OK;
     size_t n_whole = d->n_places == d->n_workers ? n - n % d->n_workers : 0;
     pool_run(d->host.pool, n_whole, run_whole, (void *)w);
     d->host.alone &= n_whole == 0;
     for (size_t i = n_whole; i < n; i++)
         run_shared(d, w, i);
     onednn_threads(threads);
+    return d->first;
 }
 
 static fault dnnl_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct dnnl *d = (struct dnnl *)e;
     TRY(engine_check_lessons(e));
-    run_all(d, &(struct work){.d = d, .lessons = lessons}, n);
-    return OK;
+    return run_all(d, &(struct work){.d = d, .lessons = lessons}, n);
 }
 
 static fault dnnl_pass(struct engine *e, struct pass *passes, size_t n)
 {
     struct dnnl *d = (struct dnnl *)e;
     TRY(engine_check_passes(e, passes, n));
-    run_all(d, &(struct work){.d = d, .passes = passes}, n);
-    return OK;
+    return run_all(d, &(struct work){.d = d, .passes = passes}, n);
 }
 
 /* The last piece of an exam is filled up with its last sample again; only the real ones count. */
 static void run_piece(void *ctx, size_t index, int worker)
 {
-    const struct dnnl *d = ctx;
+    struct dnnl *d = ctx;
+    struct held held;
     struct piece *p = &d->pieces[index];
     struct station *s = &d->stations[worker];
     const struct exam *x = p->exam;
@@ -279,9 +303,16 @@ static void run_piece(void *ctx, size_t index, int worker)
     f.samples = x->on_train ? d->host.engine.setup.train : d->host.engine.setup.test;
     f.picks = s->picks;
     f.counted = x->n - p->first < EXAM_BATCH ? x->n - p->first : EXAM_BATCH;
+    f.held = &held;
+    fault wrong = samples_hold(f.samples, f.picks, f.counted, &held);
+    if (wrong) {
+        host_keep_first(&d->first, wrong);
+        return;
+    }
     bool is_prepared = s->prepared == (ptrdiff_t)x->replica;
     s->prepared = (ptrdiff_t)x->replica;
     d->programs->run(&d->exam, &f, is_prepared ? PHASE_FIRST : PHASE_PREPARE, d->exam.n_phases, NULL, worker);
+    samples_let_go(f.samples, &held);
     p->result = (struct result){f.loss, f.hits};
 }
 
@@ -299,9 +330,13 @@ static fault dnnl_examine(struct engine *e, struct exam *exams, size_t n)
     struct dnnl *d = (struct dnnl *)e;
     TRY(engine_check_exams(e));
     int threads = onednn_threads(1);
+    d->first = OK;
     for (size_t w = 0; w < d->n_workers; w++)
         d->stations[w].prepared = NO_REPLICA;
     size_t n_pieces = 0;
+    for (size_t i = 0; i < n; i++)
+        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n,
+                       EXAM_BATCH);
     for (size_t i = 0; i < n; i++) {
         exams[i].loss = 0;
         exams[i].hits = 0;
@@ -315,7 +350,7 @@ static fault dnnl_examine(struct engine *e, struct exam *exams, size_t n)
     }
     run_pieces(d, n_pieces);
     onednn_threads(threads);
-    return OK;
+    return d->first;
 }
 
 static void dnnl_describe(const struct engine *e, char *text, size_t n)

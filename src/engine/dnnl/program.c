@@ -128,6 +128,13 @@ void phase_end(struct program *p)
     p->phase_has_jobs = false;
 }
 
+/* Those that do not count are the last one again. */
+static void take_sample(const struct frame *f, size_t i, float *out)
+{
+    const uint8_t *bytes = samples_bytes(f->samples, f->held, i < f->counted ? i : f->counted - 1, f->picks[i]);
+    host_sample(f->samples, bytes, f->picks[i], out);
+}
+
 /* The pictures of a chunk, from bytes to the order in which the first layer reads them. */
 static void gather(const struct task *t, const struct unit *u)
 {
@@ -138,9 +145,9 @@ static void gather(const struct task *t, const struct unit *u)
     for (size_t i = t->first; i < t->first + t->n; i++) {
         void *sample = task_at(t, p->values[0], i);
         if (layout_is_flat(l)) {
-            host_sample(t->frame->samples, t->frame->picks[i], sample);
+            take_sample(t->frame, i, sample);
         } else {
-            host_sample(t->frame->samples, t->frame->picks[i], flat);
+            take_sample(t->frame, i, flat);
             layout_pack(l, flat, sample);
         }
     }

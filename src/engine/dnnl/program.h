@@ -42,6 +42,7 @@ struct frame {
     const struct samples *samples;
     const struct pick *picks; /* of these samples, which begin in their batch at ... */
     size_t first_sample;
+    const struct held *held; /* the first `counted` of them; NULL: no sample is read */
     uint64_t seed;
     const struct lesson *lesson; /* who is told of gradients as they become final; NULL: an exam */
     size_t counted;              /* samples whose loss counts: the first so many */

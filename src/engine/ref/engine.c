@@ -18,6 +18,7 @@ struct ref {
         memory; /* owned: per worker what a plan does not keep, a gradient to be gathered, labels; then what micro-batches
                             keep: per replica and flight */
     size_t n_work, n_grads, n_worker; /* bytes, the last of a worker altogether */
+    struct pick *picks;               /* owned: per worker as many of an exam's as a micro-batch has */
 };
 
 static fault make_plans(struct ref *r, size_t *sizes)
@@ -38,6 +39,9 @@ static fault take_memory(struct ref *r)
     r->n_work = larger(larger(r->learn.n_bytes, r->exam.n_bytes), r->passes.n_bytes - r->passes.n_kept);
     r->n_grads = gathers ? round_up(s->graph->size * sizeof(float), 64) : 0;
     r->n_worker = round_up(r->n_work + r->n_grads + micro_most(s) * sizeof(uint16_t), 64);
+    r->picks = calloc(micro_most(s) * (size_t)pool_size(r->host.pool), sizeof *r->picks);
+    if (!r->picks)
+        return OUT_OF_MEMORY;
     return block_open(r->n_worker * (size_t)pool_size(r->host.pool) +
                           r->passes.n_kept * s->flights * s->n_replicas,
                       &r->memory);
@@ -55,6 +59,7 @@ static fault plan_all(struct ref *r)
 static void ref_close(struct engine *e)
 {
     struct ref *r = (struct ref *)e;
+    free(r->picks);
     block_close(&r->memory);
     arena_release(&r->arena);
     host_release(&r->host);
@@ -105,19 +110,30 @@ static void walk_learns(struct ref_walk *w, const struct ref *r, size_t replica,
     w->gathered = adds ? row : NULL;
 }
 
-static void put_sample(const struct ref_walk *w, const struct samples *s, struct pick pick, size_t i)
+static void put_samples(const struct ref_walk *w, const struct samples *s, const struct pick *picks,
+                        const struct held *held)
 {
     size_t at = w->plan->value_at[0];
     unsigned char *memory = at < w->plan->n_kept ? w->kept : (unsigned char *)w->memory - w->plan->n_kept;
-    if (graph_reads_samples(w->graph))
-        host_sample(s, pick, (real *)(memory + at) + i * shape_size(w->graph->input));
-    w->labels[i] = s->labels[pick.sample];
+    for (size_t i = 0; i < w->at.n; i++)
+        host_sample(s, samples_bytes(s, held, i, picks[i]), picks[i],
+                    (real *)(memory + at) + i * shape_size(w->graph->input));
 }
 
-static void put_picks(struct ref_walk *w, const struct samples *s, const struct pick *picks)
+/* The same with samples that are held only meanwhile. */
+static fault take_samples(const struct ref_walk *w, const struct samples *s, const struct pick *picks)
+{
+    struct held held;
+    TRY(samples_hold(s, picks, w->at.n, &held));
+    put_samples(w, s, picks, &held);
+    samples_let_go(s, &held);
+    return OK;
+}
+
+static void put_labels(const struct ref_walk *w, const struct samples *s, const struct pick *picks)
 {
     for (size_t i = 0; i < w->at.n; i++)
-        put_sample(w, s, picks[w->at.first + i], i);
+        w->labels[i] = s->labels[picks[i].sample];
 }
 
 struct job {
@@ -125,27 +141,45 @@ struct job {
     struct lesson *lessons;
     struct exam *exams;
     struct pass *passes;
+    _Atomic(fault) first; /* that went wrong */
 };
 
+static void learn_micro(const struct ref *r, struct lesson *l, size_t micro, const struct held *whole,
+                        int worker)
+{
+    const struct engine_setup *s = &r->host.engine.setup;
+    struct ref_walk w = start_walk(r, &r->learn, l->replica, worker);
+    walk_learns(&w, r, l->replica, micro > 0);
+    w.at = micro_of(s, micro);
+    w.of = s->batch;
+    w.seed = l->seed;
+    w.lesson = micro + 1 == micro_batches(s) ? l : NULL;
+    struct held held = samples_held_from(s->train, whole, w.at.first);
+    put_samples(&w, s->train, l->picks + w.at.first, &held);
+    put_labels(&w, s->train, l->picks + w.at.first);
+    ref_take(&w, 0, r->learn.n_steps);
+    l->loss += w.loss;
+    l->hits += w.hits;
+}
+
+/* The samples of the whole batch are held while its micro-batches are computed. */
 static void learn_one(void *ctx, size_t piece, int worker)
 {
-    struct ref *r = ((struct job *)ctx)->ref;
-    struct lesson *l = &((struct job *)ctx)->lessons[piece];
+    struct job *job = ctx;
+    struct ref *r = job->ref;
+    struct lesson *l = &job->lessons[piece];
     const struct engine_setup *s = &r->host.engine.setup;
+    struct held held;
+    fault f = samples_hold(s->train, l->picks, s->batch, &held);
+    if (f) {
+        host_keep_first(&job->first, f);
+        return;
+    }
     l->loss = 0;
     l->hits = 0;
-    for (size_t k = 0; k < micro_batches(s); k++) {
-        struct ref_walk w = start_walk(r, &r->learn, l->replica, worker);
-        walk_learns(&w, r, l->replica, k > 0);
-        w.at = micro_of(s, k);
-        w.of = s->batch;
-        w.seed = l->seed;
-        w.lesson = k + 1 == micro_batches(s) ? l : NULL;
-        put_picks(&w, s->train, l->picks);
-        ref_take(&w, 0, r->learn.n_steps);
-        l->loss += w.loss;
-        l->hits += w.hits;
-    }
+    for (size_t k = 0; k < micro_batches(s); k++)
+        learn_micro(r, l, k, &held, worker);
+    samples_let_go(s->train, &held);
 }
 
 /* The steps of a pass. */
@@ -155,10 +189,8 @@ static void pass_steps(const struct plan *p, enum pass_kind kind, size_t *first,
     *end = kind == PASS_FORWARD ? p->n_forward : kind == PASS_WEIGHTS ? p->n_steps : p->n_inputs;
 }
 
-static void pass_one(void *ctx, size_t piece, int worker)
+static struct ref_walk start_pass(const struct ref *r, const struct pass *pass, int worker)
 {
-    struct ref *r = ((struct job *)ctx)->ref;
-    struct pass *pass = &((struct job *)ctx)->passes[piece];
     const struct engine_setup *s = &r->host.engine.setup;
     struct ref_walk w = start_walk(r, &r->passes, pass->replica, worker);
     walk_learns(&w, r, pass->replica, pass->adds);
@@ -172,7 +204,25 @@ static void pass_one(void *ctx, size_t piece, int worker)
         w.crossing[i] = row_size(s, ROW_INPUTS + i) ? host_row(&r->host, ROW_INPUTS + i, pass->replica) +
                                                           crossing_at(s, ROW_INPUTS + i, pass->flight, 0)
                                                     : NULL;
-    put_picks(&w, s->train, pass->picks);
+    return w;
+}
+
+/* What backward needs of the samples was kept by forward. */
+static void pass_one(void *ctx, size_t piece, int worker)
+{
+    struct job *job = ctx;
+    struct ref *r = job->ref;
+    struct pass *pass = &job->passes[piece];
+    const struct samples *s = r->host.engine.setup.train;
+    struct ref_walk w = start_pass(r, pass, worker);
+    const struct pick *picks = pass->picks + w.at.first;
+    bool reads = pass->kind == PASS_FORWARD && graph_reads_samples(w.graph);
+    fault f = reads ? take_samples(&w, s, picks) : OK;
+    if (f) {
+        host_keep_first(&job->first, f);
+        return;
+    }
+    put_labels(&w, s, picks);
     size_t first, end;
     pass_steps(&r->passes, pass->kind, &first, &end);
     ref_take(&w, first, end);
@@ -184,22 +234,25 @@ static fault ref_pass(struct engine *e, struct pass *passes, size_t n)
 {
     struct ref *r = (struct ref *)e;
     TRY(engine_check_passes(e, passes, n));
-    pool_run(r->host.pool, n, pass_one, &(struct job){.ref = r, .passes = passes});
-    return OK;
+    struct job job = {.ref = r, .passes = passes};
+    pool_run(r->host.pool, n, pass_one, &job);
+    return job.first;
 }
 
 static fault ref_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct ref *r = (struct ref *)e;
     TRY(engine_check_lessons(e));
-    pool_run(r->host.pool, n, learn_one, &(struct job){.ref = r, .lessons = lessons});
-    return OK;
+    struct job job = {.ref = r, .lessons = lessons};
+    pool_run(r->host.pool, n, learn_one, &job);
+    return job.first;
 }
 
 static void examine_one(void *ctx, size_t piece, int worker)
 {
-    struct ref *r = ((struct job *)ctx)->ref;
-    struct exam *x = &((struct job *)ctx)->exams[piece];
+    struct job *job = ctx;
+    struct ref *r = job->ref;
+    struct exam *x = &job->exams[piece];
     const struct engine_setup *setup = &r->host.engine.setup;
     const struct samples *s = x->on_train ? setup->train : setup->test;
     struct ref_walk w = start_walk(r, &r->exam, x->replica, worker);
@@ -207,9 +260,16 @@ static void examine_one(void *ctx, size_t piece, int worker)
     double sum = 0;
     x->hits = 0;
     for (size_t done = 0; done < x->n; done += w.at.n) {
+        struct pick *picks = r->picks + micro_most(setup) * (size_t)worker;
         w.at.n = w.of = smaller(micro_most(setup), x->n - done);
         for (size_t i = 0; i < w.at.n; i++)
-            put_sample(&w, s, (struct pick){.sample = (uint32_t)(x->first + done + i)}, i);
+            picks[i] = (struct pick){.sample = (uint32_t)(x->first + done + i)};
+        fault f = take_samples(&w, s, picks);
+        if (f) {
+            host_keep_first(&job->first, f);
+            return;
+        }
+        put_labels(&w, s, picks);
         ref_take(&w, 0, r->exam.n_steps);
         sum += w.loss * (double)w.at.n;
         x->hits += w.hits;
@@ -221,8 +281,12 @@ static fault ref_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct ref *r = (struct ref *)e;
     TRY(engine_check_exams(e));
-    pool_run(r->host.pool, n, examine_one, &(struct job){.ref = r, .exams = exams});
-    return OK;
+    struct job job = {.ref = r, .exams = exams};
+    for (size_t i = 0; i < n; i++)
+        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n,
+                       micro_most(&e->setup));
+    pool_run(r->host.pool, n, examine_one, &job);
+    return job.first;
 }
 
 static void ref_describe(const struct engine *e, char *text, size_t n)

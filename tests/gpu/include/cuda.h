@@ -61,6 +61,8 @@ CUresult cuMemFree(CUdeviceptr memory);
 CUresult cuMemGetInfo(size_t *unused, size_t *all);
 CUresult cuMemAllocHost(void **memory, size_t n);
 CUresult cuMemFreeHost(void *memory);
+CUresult cuMemHostRegister(void *memory, size_t n, unsigned flags);
+CUresult cuMemHostUnregister(void *memory);
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream stream);
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream);
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream stream);

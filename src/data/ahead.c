@@ -1,0 +1,111 @@
+/* ahead.c - what is going to be needed, in order, and the threads that read it.
+ *
+ * Every agent's line is read as far ahead as any other's: the next batch is that of the line with the shortest lead. Pieces of
+ * exams come first, since nobody learns meanwhile, and take at most half of the window from what was read ahead.
+ */
+#include "data/window.h"
+
+#include "base/arena.h"
+
+enum { CHUNK = 32 }; /* samples that a reader takes at a time */
+
+static void lay_out_piece(const struct range *r, size_t n, struct pick *picks)
+{
+    for (size_t i = 0; i < n; i++)
+        picks[i] = (struct pick){.sample = (uint32_t)(r->at + i)};
+}
+
+static void pass_piece(struct stream *s, size_t n)
+{
+    struct range *r = &s->ranges[0];
+    r->at += n;
+    if (r->at < r->end)
+        return;
+    r->at = r->first;
+    if (--r->times)
+        return;
+    s->n_ranges--;
+    for (size_t i = 0; i < s->n_ranges; i++)
+        s->ranges[i] = s->ranges[i + 1];
+}
+
+static bool foresee_piece(struct stream *s)
+{
+    const struct range *r = &s->ranges[0];
+    bool is_test = r->is_test;
+    size_t n = smaller(r->piece, r->end - r->at);
+    lay_out_piece(r, n, s->room);
+    bool is_there = window_find(s, is_test, s->room, n) != NO_SLOT;
+    if (!is_there) {
+        size_t i = s->n_without_line < (s->n_slots + 1) / 2 ? window_take(s) : window_take_free(s);
+        if (i == NO_SLOT)
+            return false;
+        window_want(s, i, is_test, s->room, n, NO_LINE, s->pieces++, false);
+    }
+    pass_piece(s, n);
+    return true;
+}
+
+static struct line *shortest_line(const struct stream *s)
+{
+    struct line *shortest = &s->lines[0];
+    for (size_t i = 1; i < s->n_lines; i++)
+        if (s->lines[i].next - s->lines[i].expected < shortest->next - shortest->expected)
+            shortest = &s->lines[i];
+    return shortest;
+}
+
+static bool foresee_batch(struct stream *s)
+{
+    if (!s->n_lines || s->free.first == NO_SLOT)
+        return false;
+    struct line *line = shortest_line(s);
+    feed_batch(&line->feed, line->next, s->room);
+    if (window_find(s, false, s->room, line->feed.batch) == NO_SLOT)
+        window_want(s, window_take_free(s), false, s->room, line->feed.batch, (size_t)(line - s->lines),
+                    line->next, false);
+    line->next++;
+    return true;
+}
+
+bool ahead_foresee(struct stream *s)
+{
+    return s->n_ranges ? foresee_piece(s) : foresee_batch(s);
+}
+
+void ahead_forget_exams(struct stream *s)
+{
+    s->n_ranges = 0;
+    for (size_t i = 0; s->n_without_line && i < s->n_slots; i++)
+        if (s->slots[i].state != SLOT_FREE && s->slots[i].line == NO_LINE && !s->slots[i].holders)
+            window_drop(s, i);
+}
+
+static void read_some(struct stream *s, size_t i)
+{
+    struct wish wishes[CHUNK];
+    size_t n = window_begin(s, i, wishes, CHUNK);
+    const struct extents *from = &s->from[s->slots[i].is_test].extents;
+    if (s->wanted.first != NO_SLOT) /* there is work for another reader */
+        pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    fault f = extents_read(from, wishes, n);
+    pthread_mutex_lock(&s->lock);
+    window_end(s, i, n, f);
+}
+
+void *ahead_read(void *stream)
+{
+    struct stream *s = stream;
+    pthread_mutex_lock(&s->lock);
+    while (!s->must_end) {
+        if (s->wanted.first != NO_SLOT)
+            read_some(s, s->wanted.first);
+        else if (!ahead_foresee(s))
+            pthread_cond_wait(&s->work, &s->lock);
+    }
+    s->n_running--;
+    pthread_cond_broadcast(&s->news);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
