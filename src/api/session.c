@@ -129,6 +129,7 @@ static fault open_engine(struct veche_run *r)
         .rows_on_host = !alone,
         .device = r->seat.here, /* ranks of one machine take its devices in turn */
         .batch = (size_t)e->data.batch,
+        .micro_batches = (size_t)e->train.accumulate,
         .precision = (enum precision)e->engine.precision,
         .threads = alone || e->engine.threads ? (int)e->engine.threads : r->seat.threads,
         .optim = &e->optim,

@@ -13,6 +13,7 @@
 #include "base/page.h"
 #include "base/plain.h"
 #include "base/pool.h"
+#include "graph/plan.h"
 
 const char *veche_version(void)
 {
@@ -163,7 +164,26 @@ veche_fault *veche_print(const veche_experiment *e, char **yaml)
     return experiment_print(e->parsed, yaml);
 }
 
-/* The layers, and what they and the method take of memory. */
+/* What of a batch is in memory at a time. */
+static fault describe_batch(const struct experiment *e, const struct graph *g, FILE *to)
+{
+    struct engine_setup s = {.batch = (size_t)e->data.batch, .micro_batches = (size_t)e->train.accumulate};
+    size_t n = micro_batches(&s), least = micro_of(&s, n - 1).n, bytes, uncut;
+    TRY(plan_lesson_bytes(g, micro_most(&s), &bytes));
+    TRY(plan_lesson_bytes(g, s.batch, &uncut));
+    fprintf(to, "batch: %zu sample%s", s.batch, s.batch == 1 ? "" : "s");
+    if (n > 1)
+        fprintf(to, " in %zu micro-batches of %zu", n, micro_most(&s));
+    if (least < micro_most(&s))
+        fprintf(to, " or %zu", least);
+    fprintf(to, "\nactivations: %.2f MiB a lesson in fp32", (double)bytes / 0x1p20);
+    if (n > 1)
+        fprintf(to, "; uncut, the batch would take %.2f MiB", (double)uncut / 0x1p20);
+    fputc('\n', to);
+    return OK;
+}
+
+/* The layers, and what they, the method and a lesson take of memory. */
 static fault describe(const struct experiment *e, const struct graph *g, char **out)
 {
     struct page page;
@@ -172,7 +192,7 @@ static fault describe(const struct experiment *e, const struct graph *g, char **
     graph_describe(g, page.out);
     fputc('\n', page.out);
     rows_describe(&rows, (size_t)e->members, page.out);
-    return page_close(&page, OK, out);
+    return page_close(&page, describe_batch(e, g, page.out), out);
 }
 
 fault experiment_examine(const struct experiment *e, char **layers)

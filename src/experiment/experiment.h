@@ -63,6 +63,7 @@ static inline bool stop_is_written(const struct stop_settings *s)
 
 struct train_settings { /* train: */
     double epochs;
+    int64_t accumulate; /* micro-batches that a batch is cut into; at most data.batch */
     int64_t seed;
     struct every evaluate_every, checkpoint_every;
     int64_t keep; /* checkpoints kept */

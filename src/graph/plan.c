@@ -210,3 +210,16 @@ fault plan_make(const struct graph *g, enum plan_kind kind, const size_t *value_
     *out = p;
     return OK;
 }
+
+fault plan_lesson_bytes(const struct graph *g, size_t n_samples, size_t *out)
+{
+    struct arena arena = {0};
+    struct plan p = {0};
+    size_t *bytes = ARENA_NEW(&arena, size_t, g->n_tensors);
+    for (size_t t = 0; bytes && t < g->n_tensors; t++)
+        bytes[t] = n_samples * shape_size(g->tensors[t].shape) * sizeof(float);
+    fault f = bytes ? plan_make(g, PLAN_LESSON, bytes, bytes, &arena, &p) : OUT_OF_MEMORY;
+    arena_release(&arena);
+    *out = p.n_bytes;
+    return f;
+}

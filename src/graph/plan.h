@@ -42,4 +42,7 @@ struct plan {
 fault plan_make(const struct graph *g, enum plan_kind kind, const size_t *value_bytes,
                 const size_t *grad_bytes, struct arena *arena, struct plan *out);
 
+/* The memory of a lesson of so many samples whose values and gradients are floats, without anything between them. */
+fault plan_lesson_bytes(const struct graph *g, size_t n_samples, size_t *out);
+
 #endif

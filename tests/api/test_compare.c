@@ -219,6 +219,23 @@ static void the_rival_is_one_machine_with_everything(void **state)
     plan_release(&p);
 }
 
+static void the_rival_needs_no_more_memory_than_agents_that_accumulate(void **state)
+{
+    (void)state;
+    struct plan p;
+    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\n",
+            (const char *[]){"strategy.kind=single,consensus", "train.accumulate=1,2"}, 2, &p);
+    for (size_t i = 0; i < p.n; i++) {
+        struct experiment *e = experiment_of(&p, p.methods[i].label);
+        bool cuts = strstr(p.methods[i].label, "2") != NULL;
+        assert_int_equal(e->data.batch, 2 * 4 / e->agents);
+        assert_int_equal(e->train.accumulate, !cuts ? 1 : 2 * 4 / e->agents); /* of one sample each */
+        experiment_free(e);
+    }
+    assert_int_equal(p.n, 4);
+    plan_release(&p);
+}
+
 static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **state)
 {
     (void)state;
@@ -314,6 +331,7 @@ int main(void)
         cmocka_unit_test(on_ranks_there_are_as_many_members_as_ranks),
         cmocka_unit_test(a_topology_that_is_written_stays),
         cmocka_unit_test(the_rival_is_one_machine_with_everything),
+        cmocka_unit_test(the_rival_needs_no_more_memory_than_agents_that_accumulate),
         cmocka_unit_test(methods_that_ask_the_same_of_a_machine_are_measured_once),
         cmocka_unit_test(lists_make_every_combination),
         cmocka_unit_test(names_of_folders_are_plain_and_unlike),

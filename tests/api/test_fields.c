@@ -67,6 +67,7 @@ static const struct pair {
     {"optim.schedule", "warmup_from", "optim.schedule.warmup_epochs=1", "optim.schedule.warmup_from=0.01",
      "optim.schedule.warmup_from=0.05"},
     {"train", "epochs", "", "train.epochs=1", "train.epochs=2"},
+    {"train", "accumulate", "", "train.accumulate=1", "train.accumulate=2"},
     {"train", "seed", "", "train.seed=1", "train.seed=2"},
     {"train", "evaluate_every", "", "train.evaluate_every=1 epoch", "train.evaluate_every=2 rounds"},
     {"train", "checkpoint_every", "", "train.checkpoint_every=never", "train.checkpoint_every=2 rounds"},

@@ -215,6 +215,7 @@ static const char *const may_not[][3] = {
     {"train.seed=4", "seed: 3|seed: 4", "train.seed"},
     {"optim.lr=0.1", "lr: 0.05|lr: 0.1", "optim.lr"},
     {"optim.schedule.epochs=[1]", "epochs: [3]|epochs: [1]", "optim.schedule.epochs"},
+    {"train.accumulate=2", "accumulate: 1|accumulate: 2", "train.accumulate"},
     {"data.batch=6", "batch: 5|batch: 6", "data.batch"},
     {"data.set.samples=121", " samples: 120| samples: 121", "data.set.samples"},
     {"model.0.linear.out=7", "out: 6|out: 7", "model.0.linear.out"},

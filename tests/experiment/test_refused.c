@@ -191,6 +191,14 @@ static void bad_numbers_are_named(void **state)
             "folder/e.yaml:1:36: data.split: 'suffle' is not among the splits; did you mean 'shuffle'?");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 0}\n",
             "folder/e.yaml:4:17: train.epochs: 0 is too small: it must be above 0");
+#define ACCUMULATE(batch, m)                                                                                 \
+    "data: {set: dots, batch: " batch "}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, accumulate: " m "}\n"
+    refuses(ACCUMULATE("4", "0"), "folder/e.yaml:4:32: train.accumulate: 0 is below the least allowed, 1");
+    refuses(ACCUMULATE("4", "5"), "folder/e.yaml:4:32: train.accumulate: a batch of 4 samples cannot be cut "
+                                  "into 5 micro-batches (data.batch)");
+    refuses(ACCUMULATE("1", "2"), "folder/e.yaml:4:32: train.accumulate: a batch of 1 sample cannot be cut "
+                                  "into 2 micro-batches (data.batch)");
+    refuses(ACCUMULATE("4", "1.5"), "folder/e.yaml:4:32: train.accumulate: '1.5' is not a whole number");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, evaluate_every: 5}\n",
             "folder/e.yaml:4:36: train.evaluate_every: '5' is not a time such as '1 epoch', '0.5 epochs', "
             "'100 rounds' "

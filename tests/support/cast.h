@@ -39,7 +39,7 @@ struct cast {
     void *ctx; /* the test's own */
 };
 
-/* `train:` is added: rounds of all agents, nothing evaluated, nothing saved. Where the text does not say how long it takes to
+/* `train:` is added where the text has none: rounds of all agents, nothing evaluated, nothing saved. Where the text does not say how long it takes to
  * notice a death, it is known at once. */
 fault cast_try(struct cast *g, const char *text, int rounds, unsigned seed);
 void cast_open(struct cast *g, const char *text, int rounds);
