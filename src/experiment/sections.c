@@ -52,7 +52,7 @@ static const struct field train_rows[] = {
     {"epochs", FIELD_REAL, AT(epochs), .min = 0, .max = 1e6, .above_min = true,
      .help = "how often every sample is met"},
     {"accumulate", FIELD_INT, AT(accumulate), "1", .min = 1, .max = 1e6,
-     .help = "micro-batches that a batch is computed in, one after the other, for less memory; one step follows"},
+     .help = "cut a batch into so many, computed one after the other, to need less memory"},
     {"seed", FIELD_INT, AT(seed), "1", .min = 0, .max = INFINITY, .help = "all chance follows from it"},
     {"evaluate_every", FIELD_EVERY, AT(evaluate_every), "1 epoch",
      .help = "when the test samples are judged"},

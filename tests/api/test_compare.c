@@ -252,6 +252,14 @@ static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **stat
     experiment_free(e);
     experiment_free(other);
     plan_release(&p);
+    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
+            (const char *[]){"train.accumulate=1,2"}, 1, &p);
+    one = experiment_of(&p, p.methods[0].label);
+    e = experiment_of(&p, p.methods[1].label);
+    assert_true(e->machines.rate != one->machines.rate); /* it computes one sample at a time */
+    experiment_free(one);
+    experiment_free(e);
+    plan_release(&p);
 }
 
 static void lists_make_every_combination(void **state)

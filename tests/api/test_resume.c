@@ -210,6 +210,22 @@ static void what_changes_no_bits_may_change_and_is_noted(void **state)
     }
 }
 
+/* Killed after its eighth round, in batches of 3 and 2: batchnorm's statistics and dropout's masks are those of the micro-batches. */
+static void a_run_that_accumulates_goes_on_to_the_same_bits(void **state)
+{
+    char hash[65], again[65], uncut[65];
+    const char *const asked[] = {
+        "train.checkpoint_every=4 rounds", "strategy={kind: allreduce, bucket_kb: 0.05}",
+        "model=[{linear: {out: 6}}, batchnorm, relu, {dropout: {rate: 0.3}}, {linear: {out: 3}}]",
+        "train.accumulate=2"};
+    run(*state, asked, 3, uncut);
+    run(*state, asked, 4, hash);
+    assert_string_not_equal(hash, uncut);
+    assert_int_equal(unlink(in(in(*state, "exp-2"), "checkpoint-00000012.safetensors")), 0);
+    resume(in(*state, "exp-2"), NULL, again);
+    assert_string_equal(hash, again);
+}
+
 static const char *const may_not[][3] = {
     /* the override, an edit of the file, the key that is named */
     {"train.seed=4", "seed: 3|seed: 4", "train.seed"},
@@ -356,6 +372,7 @@ int main(void)
         SCRATCH(a_run_that_kept_only_its_end_says_why_it_cannot_go_on_for_longer),
         SCRATCH(a_change_that_was_interrupted_is_not_forgotten),
         SCRATCH(what_changes_no_bits_may_change_and_is_noted),
+        SCRATCH(a_run_that_accumulates_goes_on_to_the_same_bits),
         SCRATCH(what_was_learnt_from_may_not_change),
         SCRATCH(an_edited_experiment_is_refused_and_the_setting_named),
         SCRATCH(other_samples_are_refused_wherever_the_files_lie),

@@ -192,7 +192,8 @@ static void bad_numbers_are_named(void **state)
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 0}\n",
             "folder/e.yaml:4:17: train.epochs: 0 is too small: it must be above 0");
 #define ACCUMULATE(batch, m)                                                                                 \
-    "data: {set: dots, batch: " batch "}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, accumulate: " m "}\n"
+    "data: {set: dots, batch: " batch "}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, accumulate: " m "}"  \
+                                                                                                        "\n"
     refuses(ACCUMULATE("4", "0"), "folder/e.yaml:4:32: train.accumulate: 0 is below the least allowed, 1");
     refuses(ACCUMULATE("4", "5"), "folder/e.yaml:4:32: train.accumulate: a batch of 4 samples cannot be cut "
                                   "into 5 micro-batches (data.batch)");

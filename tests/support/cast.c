@@ -43,7 +43,8 @@ static void write_note(void *ctx, double now_s, size_t agent, const char *kind, 
 static fault parse(const char *text, int rounds, unsigned seed, struct experiment **out)
 {
     struct registry registry = registry_of_everything();
-    char *train = text_of("train: {epochs: 1, seed: %u, evaluate_every: never, checkpoint_every: never}\n", seed);
+    char *train =
+        text_of("train: {epochs: 1, seed: %u, evaluate_every: never, checkpoint_every: never}\n", seed);
     char *whole = text_of("%s%s", text, strstr(text, "train: {") ? "" : train);
     fault f = experiment_parse(whole, strlen(whole), "group", NULL, 0, &registry, out);
     free(train);

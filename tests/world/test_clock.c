@@ -269,7 +269,8 @@ static fault watch_gradients(struct agent *a)
 static void gradients_are_early_by_their_part_of_the_last_micro_batch(void **state)
 {
     (void)state;
-    static const int last_of[] = {0, 10, 5, 3, 2, 2, 1, 1, 1, 1, 1}; /* 10 samples in 1, 2, ... micro-batches */
+    static const int last_of[] = {0, 10, 5, 3, 2, 2,
+                                  1, 1,  1, 1, 1}; /* 10 samples in 1, 2, ... micro-batches */
     const double share = (72 + 16) / (double)(72 + 16 + 64);
     for (int m = 1; m <= 10; m++) {
         struct cast g;
@@ -305,7 +306,8 @@ static void buckets_hide_behind_the_last_micro_batch_only(void **state)
         char *text = text_of(
             "data: {set: {kind: blobs, classes: 2, features: 16, samples: 60}, batch: 10}\n"
             "model: mlp:16-16-16\noptim: {kind: sgd, lr: 0.1}\nengine: {kind: ref, threads: 1}\nagents: 2\n"
-            "strategy: {kind: allreduce, algorithm: all-to-all, bucket_kb: 0.5}\nnetwork: {bandwidth_mbps: 3.2}\n"
+            "strategy: {kind: allreduce, algorithm: all-to-all, bucket_kb: 0.5}\nnetwork: {bandwidth_mbps: "
+            "3.2}\n"
             "train: {epochs: 1, accumulate: %d, evaluate_every: never, checkpoint_every: never}\n",
             m);
         cast_open(&g, text, 2);

@@ -38,7 +38,7 @@ static const struct field rows[] = {
      .fallback = "1",
      .min = 1,
      .max = 65536,
-     .help = "micro-batches that a batch is computed in"},
+     .help = "micro-batches that a batch is cut into"},
     {.name = "precision",
      .kind = FIELD_CHOICE,
      .offset = AT(precision),
@@ -183,12 +183,12 @@ static fault print(const struct bench_settings *s, const struct graph *g, const 
 {
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "engine",
-        b->engine, "model", g->name, "batch", (json_int_t)s->batch, "accumulate", (json_int_t)s->accumulate, "replicas", (json_int_t)s->replicas,
-        "threads", (json_int_t)s->threads, "precision", precisions[s->precision], "images_per_s",
-        b->samples_per_s, "slowest_images_per_s", b->slowest_per_s, "fastest_images_per_s", b->fastest_per_s,
-        "ms_per_step", b->round_ms, "update_ms", b->update_ms, "mflop_per_image", g->flops_learn / 1e6,
-        "gflops", b->flops_per_s / 1e9, "peak_gflops", peak / 1e9, "share_of_peak",
-        peak > 0 ? b->flops_per_s / peak : 0, "rounds", (json_int_t)b->rounds);
+        b->engine, "model", g->name, "batch", (json_int_t)s->batch, "accumulate", (json_int_t)s->accumulate,
+        "replicas", (json_int_t)s->replicas, "threads", (json_int_t)s->threads, "precision",
+        precisions[s->precision], "images_per_s", b->samples_per_s, "slowest_images_per_s", b->slowest_per_s,
+        "fastest_images_per_s", b->fastest_per_s, "ms_per_step", b->round_ms, "update_ms", b->update_ms,
+        "mflop_per_image", g->flops_learn / 1e6, "gflops", b->flops_per_s / 1e9, "peak_gflops", peak / 1e9,
+        "share_of_peak", peak > 0 ? b->flops_per_s / peak : 0, "rounds", (json_int_t)b->rounds);
     if (object && b->on_device)
         json_object_set_new(object, "device", device_figures(b));
     return bench_print(object, json);

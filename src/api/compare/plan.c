@@ -101,7 +101,8 @@ static fault become_rival(struct planner *p, const struct experiment *e, int64_t
         TRY(change(p, "events=[]"));
     TRY(change(p, arena_printf(arena, "data.batch=%lld", (long long)(e->data.batch * agents))));
     if (e->train.accumulate > 1)
-        TRY(change(p, arena_printf(arena, "train.accumulate=%lld", (long long)(e->train.accumulate * agents))));
+        TRY(change(p,
+                   arena_printf(arena, "train.accumulate=%lld", (long long)(e->train.accumulate * agents))));
     if (!e->optim.scale_lr)
         return OK;
     double lr = *(const double *)e->optim.kind.settings;
