@@ -51,7 +51,7 @@ VECHE_API veche_fault *veche_parse(const char *text, const char *source, veche_e
 VECHE_API veche_fault *veche_override(veche_experiment *e, const char *assignment);
 /* The resolved experiment as YAML, every default written out. */
 VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);
-/* The network, a line for each layer, and what a replica of it keeps in memory. Only data sets made from files need to be here. */
+/* The network, a line for each layer, and what a replica of it and a lesson keep in memory. Only data sets made from files need to be here. */
 VECHE_API veche_fault *veche_describe_model(const veche_experiment *e, char **text);
 /* The name of the world it is for: "local", "mpi". */
 VECHE_API const char *veche_experiment_world(const veche_experiment *e);
