@@ -58,8 +58,7 @@ struct pick {
 /* The bytes of the picks' samples, which stay where they are until they are let go. */
 struct held {
     const uint8_t *bytes;
-    bool
-        is_packed; /* they lie in the order of the picks; else every sample of the set lies there, in its place */
+    bool is_packed; /* they lie in the order of the picks; else all of the set, each in its place */
     const uint32_t *samples; /* which they are, where they are packed */
     size_t slot, line;       /* the stream's, as the batch's number */
     uint64_t number;
@@ -180,8 +179,7 @@ struct feed {
     int crop;
     uint32_t *order; /* owned: the share in the order of epoch `epoch` */
     uint64_t epoch;
-    const struct samples
-        *ahead;  /* borrowed: streamed samples that are read ahead of it (samples_follow); else NULL */
+    const struct samples *ahead; /* borrowed: streamed, and read ahead of it (samples_follow); else NULL */
     size_t line; /* the stream's, then */
 };
 

@@ -44,7 +44,7 @@ struct engine_setup {
 struct lesson {
     size_t replica;
     const struct pick *picks; /* setup.batch of them, from the training samples                  */
-    uint64_t seed; /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
+    uint64_t seed; /* dropout: rng_hash(rng_hash(seed, op.number), element of the batch) >> 40 < rate * 2^24 drops */
     double loss;   /* out: mean over the batch                                        */
     size_t hits;   /* out: samples whose largest output is the label                  */
     void (*ready)(void *ctx, size_t first);
@@ -62,15 +62,13 @@ struct lesson {
 enum pass_kind { PASS_FORWARD, PASS_BACKWARD, PASS_INPUTS, PASS_WEIGHTS };
 struct pass {
     size_t replica;
-    size_t
-        flight; /* < setup.flights: the same from a micro-batch's first pass to its last; whose values lie where */
+    size_t flight; /* < setup.flights: the same from a micro-batch's first pass to its last */
     enum pass_kind kind;
     size_t micro;             /* which of the batch's */
     const struct pick *picks; /* setup.batch of them: of the whole batch */
     uint64_t seed;            /* of the lesson */
     bool adds;                /* backward: gradients are added to what is there; else they overwrite it */
-    double
-        loss; /* out: of the samples of this micro-batch, divided by the batch's; their sum is the lesson's */
+    double loss; /* out: of this micro-batch's samples, divided by the batch; their sum is the lesson's */
     size_t hits; /* out */
 };
 

@@ -30,8 +30,7 @@ struct plan {
     struct step *steps; /* in the graph's or caller's arena */
     size_t n_steps;
     size_t n_forward; /* steps[0 .. n_forward) are forward */
-    size_t
-        n_inputs; /* steps[n_inputs .. n_steps) make gradients of weights alone; n_steps where they are not apart */
+    size_t n_inputs; /* steps[n_inputs .. n_steps) make gradients of weights alone */
     size_t *value_at; /* per tensor: offset in bytes                                            */
     size_t *grad_at;  /* per tensor: offset in bytes, PLAN_NOWHERE where there is no gradient   */
     size_t n_kept;    /* offsets below are in the memory that a micro-batch keeps; 0 in lessons and exams */

@@ -14,9 +14,8 @@ struct ref {
     struct arena arena;        /* owned: the plans */
     struct plan learn, passes; /* one of them, as the setup asks */
     struct plan exam;
-    struct block
-        memory; /* owned: per worker what a plan does not keep, a gradient to be gathered, labels; then what micro-batches
-                            keep: per replica and flight */
+    /* Owned. Per worker: what a plan does not keep, room for a gradient, labels; then per replica and flight what is kept. */
+    struct block memory;
     size_t n_work, n_grads, n_worker; /* bytes, the last of a worker altogether */
     struct pick *picks;               /* owned: per worker as many of an exam's as a micro-batch has */
 };
