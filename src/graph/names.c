@@ -106,32 +106,39 @@ static struct output *find(const struct scope *scope, const char *name)
     return NULL;
 }
 
-/* The i-th name that can be read from this list. */
+/* A name that leads nowhere, and the list in which it was written. */
+struct miss {
+    const struct scope *scope;
+    const char *name;
+};
+
+/* The i-th name that can be read there. */
 static const char *readable(const void *ctx, size_t i)
 {
-    for (const struct scope *scope = ctx; scope; scope = scope->around)
+    const struct miss *m = ctx;
+    for (const struct scope *scope = m->scope; scope; scope = scope->around)
         for (size_t k = 0; k < scope->names->n; k++) {
             const struct output *o = &scope->names->at[k];
             const char *name = o->tensor >= 0 ? name_in(scope, o) : NULL;
-            if (name && find(ctx, name) == o && i-- == 0)
+            if (name && !text_is(name, m->name) && i-- == 0)
                 return name;
         }
     return NULL;
 }
 
-static void fail_to_find(struct builder *b, const struct scope *scope, const char *name, bool is_later)
+static void fail_to_find(struct builder *b, const struct miss *m, bool is_later)
 {
     char all[LISTED] = "";
-    const char *near = text_nearest(name, readable, scope), *word;
-    for (size_t i = 0, n = 0; !near && n < sizeof all && (word = readable(scope, i)) != NULL; i++)
+    const char *near = text_nearest(m->name, readable, m), *word;
+    for (size_t i = 0, n = 0; !near && n < sizeof all && (word = readable(m, i)) != NULL; i++)
         n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", word);
     const char *what = is_later ? "does not stand before this layer, which can read earlier ones only"
                                 : "is not the name of an earlier layer";
+    struct shown name = text_shown(m->name);
     if (near)
-        build_fail(b,
-                   FAIL(FAULT_EXPERIMENT, "'%s' %s; did you mean '%s'?", text_shown(name).text, what, near));
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s; did you mean '%s'?", name.text, what, near));
     else
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s: %s", text_shown(name).text, what, all));
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "'%s' %s: %s", name.text, what, all));
 }
 
 static struct output *named(struct builder *b, const struct scope *scope, const char *name)
@@ -139,7 +146,7 @@ static struct output *named(struct builder *b, const struct scope *scope, const 
     struct output *o = find(scope, name);
     if (o && o->tensor >= 0)
         return o;
-    fail_to_find(b, scope, name, o);
+    fail_to_find(b, &(struct miss){scope, name}, o);
     return NULL;
 }
 

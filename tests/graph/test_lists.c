@@ -209,7 +209,8 @@ static void a_name_that_leads_nowhere_is_named_with_the_nearest(void **state)
     expect_fault("  - residual: {name: block, layers: [tanh, add: block]}\n",
                  "'block' does not stand before");
     expect_fault("  - tanh: {name: t}\n  - residual: [tanh: {from: t}, tanh: {name: t}]\n",
-                 "net.yaml:6:29: 't' does not stand before this layer"); /* the nearest t is the later one */
+                 "net.yaml:6:29: 't' does not stand before this layer, which can read earlier ones only: "
+                 "input"); /* the nearest t is the later one */
     expect_fault("  - residual: {name: block, layers: [tanh: {name: inside}]}\n  - add: block.insde\n",
                  "'block.insde' is not the name of an earlier layer; did you mean 'block.inside'?");
     expect_fault("  - tanh: {name: input}\n",
