@@ -1,13 +1,13 @@
-/* encode.h - numbers and texts as bytes that mean the same to every process: little-endian, of fixed width, lengths before what
- * has them.
+/* encode.h - numbers and texts as bytes that mean the same to every process: little-endian, of fixed width,
+ * lengths before what has them.
  *
  *   struct encoder e = encode_into(bytes, room);        struct decoder d = decode_from(bytes, n);
  *   encode_u32(&e, kind);                               kind = decode_u32(&d);
  *   encode_text(&e, text);                              decode_text(&d, text, sizeof text);
  *   e.n bytes                                           if (!decode_is_whole(&d)) ... it is damaged
  *
- * An encoder that has no more room, and a decoder that finds less than it is asked for, remember it: then nothing is written, and
- * everything read is 0. So one looks once, at the end.
+ * An encoder that has no more room, and a decoder that finds less than it is asked for, remember it: then
+ * nothing is written, and everything read is 0. So one looks once, at the end.
  */
 #ifndef VECHE_BASE_ENCODE_H
 #define VECHE_BASE_ENCODE_H

@@ -1,4 +1,5 @@
-/* agree.c - what ranks settle together before a world is open, each by one gathering of what everyone has to say. */
+/* agree.c - what ranks settle together before a world is open, each by one gathering of what everyone has
+ * to say. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
 /* kinds.c - the worlds one may name, and their doors. */
-#include <string.h>
-
 #include "world/local/local.h"
 #include "world/world.h"
 #ifdef VECHE_HAS_MPI
@@ -24,10 +22,8 @@ const struct kinds world_kinds = {.rows = rows, .n = sizeof rows / sizeof *rows}
 
 const struct world_door *world_named(const char *name)
 {
-    for (size_t i = 0; i < world_kinds.n; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return rows[i].row;
-    return NULL;
+    const struct kind *kind = kind_find(&world_kinds, name);
+    return kind ? kind->row : NULL;
 }
 
 const struct world_door *world_launched(size_t *n_processes)

@@ -1,5 +1,5 @@
-/* Packets of a far world, from a member that is damaged or lies: the first byte says from whom, the rest is the packet. What is
- * believed of it must lie within what both ends know. */
+/* Packets of a far world, from a member that is damaged or lies: the first byte says from whom, the rest
+ * is the packet. What is believed of it must lie within what both ends know. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* messages.c - bytes: whole, in order, under their tag, to whom they are for; forgotten, dissolved, counted. */
+/* messages.c - bytes: whole, in order, under their tag, to whom they are for; forgotten, dissolved,
+ * counted. */
 #include "link/suite.h"
 
 #include <stdlib.h>

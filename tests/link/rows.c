@@ -1,5 +1,5 @@
-/* rows.c - rows: as they were when they were sent, whole and in spans; mixed, learnt, stepped with, asked about; averaged and adopted;
- * summed and gathered by a world's own means. */
+/* rows.c - rows: as they were when they were sent, whole and in spans; mixed, learnt, stepped with, asked
+ * about; averaged and adopted; summed and gathered by a world's own means. */
 #include "link/suite.h"
 
 #define CHECK_ROW(row, first, end, start, more)                                                              \

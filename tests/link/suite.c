@@ -97,7 +97,8 @@ static fault write_rows(struct veche_run *r)
     return f;
 }
 
-/* The last member, where a machine of its own goes down, hears so; the others have to do with nothing but its absence. */
+/* The last member, where a machine of its own goes down, hears so; the others have to do with nothing but
+ * its absence. */
 static bool is_as_it_should_be(const struct staged *s, fault f)
 {
     const struct ranks *ranks = s->suite->ranks;
@@ -184,11 +185,6 @@ int suite_run(const struct suite_world *world, const struct ranks *ranks, size_t
 }
 
 /* ---- for cases ---- */
-
-struct play *suite_play(const struct agent *a)
-{
-    return a->stage->shared;
-}
 
 static const struct suite_world *world_of(const struct agent *a)
 {

@@ -8,8 +8,9 @@
  *       return OK;
  *   }
  *
- * Cases know their world by its link alone; what no link can do, as to fail, they ask of the suite. A case says which words of
- * link.h it holds to: they must stand there, and every verb that stands there must be in some case (tests/world/test_link.c).
+ * Cases know their world by its link alone; what no link can do, as to fail, they ask of the suite. A case
+ * says which words of link.h it holds to: they must stand there, and every verb that stands there must be in
+ * some case (tests/world/test_link.c).
  *
  * A world runs them by a program of a few lines (tests/world/test_link.c, tests/mpi/test_link.c).
  */
@@ -40,13 +41,12 @@ struct link_case {
     const char *name;
     const char *says[3]; /* words of link.h */
     strategy_run *program;
-    size_t least;            /* members that it needs; 0 or 1: any number */
-    struct strategy_row row; /* what else the program asks for, as a strategy does */
-    bool is_hasty;           /* patience is SUITE_PATIENCE_S, and else long */
-    const char *
-        script; /* what happens, where machines do what is written, with %zu for the last member; else suite_fall does it */
+    size_t least;                  /* members that it needs; 0 or 1: any number */
+    struct strategy_row row;       /* what else the program asks for, as a strategy does */
+    bool is_hasty;                 /* patience is SUITE_PATIENCE_S, and else long */
     bool diverges;                 /* the play ends with FAULT_NUMBER */
-    bool one_falls;                /* the last member's machine goes down */
+    bool one_falls;                /* the last member's machine goes down: by suite_fall, or ... */
+    const char *script;            /* ... where machines do what is written; with %zu for that member */
     fault (*look)(struct play *p); /* by whoever leads, when all is over; NULL: nothing */
 };
 
@@ -55,14 +55,13 @@ struct play { /* of one case; every member sees it, in its own process */
     struct veche_run *run;
     size_t n;
     char notes[4096]; /* heard by whoever leads: a line each */
-    uint64_t kept[8]; /* the case's own, of this process */
 };
 
-extern const struct link_case cases_of_messages[], cases_of_rows[],
-    cases_of_peers[]; /* each ends with one without a name */
+/* Each ends with one without a name. */
+extern const struct link_case cases_of_messages[], cases_of_rows[], cases_of_peers[];
 
-/* How a member of a world of this kind goes down, until it is told so (FAULT_CRASH), and how it hears nothing for a while. NULL, both:
- * as its link has it, by sleeping until the script says so. */
+/* How a member of a world of this kind goes down, until it is told so (FAULT_CRASH), and how it hears
+ * nothing for a while. NULL, both: as its link has it, by sleeping until the script says so. */
 struct suite_world {
     const char *name;
     fault (*fall)(struct agent *a);
@@ -71,12 +70,12 @@ struct suite_world {
     void (*close)(const struct link_case *c);                     /* when it is over */
 };
 
-/* All cases that so many members are enough for, each opened, played and closed; returns how many have failed. */
+/* All cases that so many members are enough for, each opened, played and closed; returns how many have
+ * failed. */
 int suite_run(const struct suite_world *world, const struct ranks *ranks, size_t n_members);
 
 /* ---- for cases ---- */
 
-struct play *suite_play(const struct agent *a);
 /* The machine of this member goes down: the fault that its program hears of it. */
 fault suite_fall(struct agent *a);
 /* For so long it hears nothing and says nothing, as a machine that stalls. */
@@ -84,7 +83,8 @@ fault suite_be_absent(struct agent *a, double seconds);
 
 /* A row's floats become this, by a mix. */
 fault suite_fill(struct agent *a, enum row row, double value);
-/* The floats [first, end) of a row are `start` and so much more with each; by numbers and mixes (of ROW_OUGHT). */
+/* The floats [first, end) of a row are `start` and so much more with each; by numbers and mixes (of
+ * ROW_OUGHT). */
 fault suite_row_is(struct agent *a, enum row row, size_t first, size_t end, double start, double more,
                    bool *is);
 /* Those of a parcel are; likewise. */

@@ -1,5 +1,5 @@
-/* program.h - words of programs that tests run in place of a strategy: what is not so ends the program with a fault, since an assertion that
- * fails in one process must not leave the others waiting.
+/* program.h - words of programs that tests run in place of a strategy: what is not so ends the program with a
+ * fault, since an assertion that fails in one process must not leave the others waiting.
  */
 #ifndef VECHE_TESTS_PROGRAM_H
 #define VECHE_TESTS_PROGRAM_H

@@ -1,4 +1,5 @@
-/* What members of a far world write to each other is read again, and what was damaged on the way is refused or harmless. */
+/* What members of a far world write to each other is read again, and what was damaged on the way is
+ * refused or harmless. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -234,7 +235,8 @@ static void texts_are_read_as_they_were_written_and_cut_where_they_have_no_room(
 
 /* ---- damage ---- */
 
-/* Whatever is made of a damaged packet stays within its bounds: what would be read, written or waited for by it. */
+/* Whatever is made of a damaged packet stays within its bounds: what would be read, written or waited for
+ * by it. */
 static void must_be_harmless(const struct packet_bounds *b, size_t from, const unsigned char *packet,
                              size_t n)
 {

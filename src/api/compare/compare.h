@@ -5,8 +5,8 @@
  * compare.json holds the resolved experiment of every method, so that a comparison can go on from its folder
  * alone. Whether a method is done is said by its run's own folder.
  *
- * On ranks, the processes of a world that has one for each member, rank 0 leads: it alone has the plan and the folder, and tells the
- * others which run comes next.
+ * On ranks, the processes of a world that has one for each member, rank 0 leads: it alone has the plan and
+ * the folder, and tells the others which run comes next.
  */
 #ifndef VECHE_API_COMPARE_COMPARE_H
 #define VECHE_API_COMPARE_COMPARE_H

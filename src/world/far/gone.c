@@ -1,10 +1,11 @@
 /* gone.c - a member whose process is gone, or was given up.
  *
- * Its neighbours on the same machine miss the process; of one that stalls, or of a whole machine that is gone, the leader hears nothing
- * for longer than its patience (silence.c); and a transport may know it itself (an MPI with ULFM does). Whoever knows tells everyone. Where the
- * launcher lets the others live it cannot be reached from then on, which
- * the strategies know how to live with; the leader saves it with the rows of its own agent, as it would find them when it
- * came back. Elsewhere the run ends, as it does everywhere without a leader.
+ * Its neighbours on the same machine miss the process; of one that stalls, or of a whole machine that is
+ * gone, the leader hears nothing for longer than its patience (silence.c); and a transport may know it itself
+ * (an MPI with ULFM does). Whoever knows tells everyone. Where the launcher lets the others live it cannot be
+ * reached from then on, which the strategies know how to live with; the leader saves it with the rows of its
+ * own agent, as it would find them when it came back. Elsewhere the run ends, as it does everywhere without a
+ * leader.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,8 +16,8 @@
 #include "base/clock.h"
 #include "world/far/inside.h"
 
-/* What was on its way to it or from it will not come to an end; its memory is left where it is, since the transport may
- * still know it. */
+/* What was on its way to it or from it will not come to an end; its memory is left where it is, since the
+ * transport may still know it. */
 static void let_go_of(struct far *w, size_t member)
 {
     struct peer *p = &w->peers[member];

@@ -17,8 +17,8 @@
  *   gone.c      a member whose process is gone, or was given up
  *   join.c      from a process to a member; world.c: open, play, close
  *
- * Nothing is delivered but from `courier_progress`, which only those who wait call: between two waits nothing changes under an
- * agent's hands.
+ * Nothing is delivered but from `courier_progress`, which only those who wait call: between two waits nothing
+ * changes under an agent's hands.
  */
 #ifndef VECHE_WORLD_FAR_INSIDE_H
 #define VECHE_WORLD_FAR_INSIDE_H
@@ -224,7 +224,8 @@ void message_drop(struct far *w, struct message *m);
 unsigned char *message_take_bytes(struct far *w, size_t n, size_t *room);
 void message_give_bytes(struct far *w, unsigned char *bytes, size_t room);
 void message_free_blanks(struct far *w);
-/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until one waits. */
+/* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until
+ * one waits. */
 const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
                             size_t end);
 /* A stretch of the bytes that follow a head: of a row, or of plain bytes. */
@@ -293,7 +294,8 @@ bool bell_await_readers(struct far *w, bool awaits); /* true: one did not until 
 void bell_sleep(struct far *w, uint32_t heard, double most_s);
 
 /* fetch.c */
-/* An engine has this rank's row as replica 0, a second replica where peers may write it at any time, and these. */
+/* An engine has this rank's row as replica 0, a second replica where peers may write it at any time, and
+ * these. */
 enum { FAR_SPARE_ROWS = 2 };
 
 struct spot { /* where another process finds a block of memory; file -1: nowhere */
@@ -330,8 +332,8 @@ void mail_count_own_wait(struct far *w, size_t peer, double since_s);
 /* lesson.c */
 fault lessons_open(struct far *w);
 void lessons_close(struct far *w);
-/* The first lesson of a process is slower than all others: memory is touched for the first time, and libraries make their code.
- * This one comes before the clock begins and changes nothing. */
+/* The first lesson of a process is slower than all others: memory is touched for the first time, and
+ * libraries make their code. This one comes before the clock begins and changes nothing. */
 fault lessons_warm_up(struct far *w);
 void lesson_begin(struct far *w, uint64_t number);
 void exam_begin(struct far *w, const struct exam *exam, uint64_t look);
@@ -374,7 +376,8 @@ extern const struct link_ops far_link;
 
 /* gone.c */
 void gone_hear(struct far *w, size_t member, const char *why);
-/* It cannot be reached from now on; `why` names it. Where the launcher does not let others live without it the run ends. */
+/* It cannot be reached from now on; `why` names it. Where the launcher does not let others live without it
+ * the run ends. */
 void gone_give_up(struct far *w, size_t member, const char *why);
 void gone_look(struct far *w, double now);
 

@@ -1,5 +1,5 @@
-/* join.c - from a process to a member: the machine's cores are shared out, and all hear who is where and what they can see of each
- * other. Both by gatherings (world.h), before the first message. */
+/* join.c - from a process to a member: the machine's cores are shared out, and all hear who is where and
+ * what they can see of each other. Both by gatherings (world.h), before the first message. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +52,8 @@ static void own_cores(struct cores *c)
         CPU_ZERO(&c->set);
 }
 
-/* Ranks of one machine may have the same cores or each its own: what is not shared is mine, and what is shared is
- * shared out. */
+/* Ranks of one machine may have the same cores or each its own: what is not shared is mine, and what is
+ * shared is shared out. */
 static fault share_out(struct ranks *ranks, const struct cores *mine, const unsigned char *all,
                        const size_t *lengths)
 {
@@ -190,7 +190,8 @@ static fault gather_words(struct far *w, double patience_s, struct word *words)
     return f;
 }
 
-/* Everyone tries to see the rows of everyone on its machine and to reach its bell, and tells whom it can: a byte for each. */
+/* Everyone tries to see the rows of everyone on its machine and to reach its bell, and tells whom it can:
+ * a byte for each. */
 static fault look_round(struct far *w, const struct word *words, double patience_s)
 {
     unsigned char *seen = calloc(w->n, 1), *all = NULL;

@@ -3,9 +3,10 @@
  *   packet:  head | what follows it, where that fits, or for an offer the places of its rows
  *   bodies:  what follows a head, where it does not fit
  *
- * Numbers and texts are encoded as base/encode.h says. Rows travel as they lie in memory, as little-endian floats of 32 bits; so do the
- * bytes of agents' own messages. Nothing here knows a world: a packet is read against its bounds, and what is no packet, or says what
- * cannot be, is refused before anything is done with it.
+ * Numbers and texts are encoded as base/encode.h says. Rows travel as they lie in memory, as little-endian
+ * floats of 32 bits; so do the bytes of agents' own messages. Nothing here knows a world: a packet is read
+ * against its bounds, and what is no packet, or says what cannot be, is refused before anything is done with
+ * it.
  *
  * FAR_PROTOCOL is to be raised with every change here.
  */
@@ -17,8 +18,8 @@
 
 enum { FAR_PROTOCOL = 1 }; /* ranks of two do not begin */
 
-/* What a message is. Those up to LAST_OF_AGENTS are counted: when as many were heard as were sent, and all who live are
- * waiting, nothing will move until somebody is let go. */
+/* What a message is. Those up to LAST_OF_AGENTS are counted: when as many were heard as were sent, and all
+ * who live are waiting, nothing will move until somebody is let go. */
 enum kind_of_message {
     MSG_ROWS,
     MSG_BYTES,
@@ -90,8 +91,8 @@ static inline struct span packet_span(const struct head *h)
 /* ---- heads ---- */
 
 void packet_write_head(unsigned char bytes[HEAD_BYTES], const struct head *h);
-/* A packet of n bytes from a member. False: it is none, or what it says cannot be. The bytes after its head are where they should
- * be. */
+/* A packet of n bytes from a member. False: it is none, or what it says cannot be. The bytes after its
+ * head are where they should be. */
 bool packet_read_head(const struct packet_bounds *b, size_t from, const unsigned char *packet, size_t n,
                       struct head *out);
 /* Of the rows of its span that have floats; returns the bytes, N_ROWS * 8 at most. */
@@ -100,7 +101,8 @@ size_t packet_write_places(const struct packet_bounds *b, const struct head *h, 
 bool packet_read_places(const struct packet_bounds *b, const struct head *h, const unsigned char *bytes,
                         struct places *out);
 
-/* ---- what follows them. Written into room for them; read from n bytes, false: they are something else ---- */
+/* ---- what follows them. Written into room for them; read from n bytes, false: they are something else
+ * ---- */
 
 struct turn { /* the answer to one that wants the next round */
     bool goes_on;

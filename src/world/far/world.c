@@ -80,7 +80,8 @@ static fault lead(struct far *w)
     return OK;
 }
 
-/* Whoever fails tells the leader, who ends the run; and stays until it is told to go, since others may still be looked at. */
+/* Whoever fails tells the leader, who ends the run; and stays until it is told to go, since others may
+ * still be looked at. */
 static fault follow(struct far *w)
 {
     fault f = warm_up(w);
@@ -191,8 +192,9 @@ static bool may_leave(const struct far *w)
     return !sendings_are_left(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
 }
 
-/* Nobody leaves before all have said farewell and everything they sent is here: what is left behind, a later run in these processes
- * would take for its own. Where a member does not answer any more all are ended. */
+/* Nobody leaves before all have said farewell and everything they sent is here: what is left behind, a
+ * later run in these processes would take for its own. Where a member does not answer any more all are
+ * ended. */
 static void say_goodbye(struct far *w)
 {
     double until = clock_now_s() + FAREWELL_S;

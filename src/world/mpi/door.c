@@ -1,7 +1,8 @@
-/* door.c - the door of the world `mpi`: launchers, MPI's own beginning and end, and how ranks gather before a world is open.
+/* door.c - the door of the world `mpi`: launchers, MPI's own beginning and end, and how ranks gather before a
+ * world is open.
  *
- * Every question all ranks answer together is asked without blocking, so that one that never comes is waited for no
- * longer than patience.
+ * Every question all ranks answer together is asked without blocking, so that one that never comes is waited
+ * for no longer than patience.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,8 @@ static fault check_launch(const struct experiment *e)
                 agents, agents == 1 ? "" : "s", and_helpers, (long long)e->members);
 }
 
-/* How much of ours is under way, after a change. MPI belongs to the whole process and not to a run, so it is MPI that
- * keeps this, as the name of a communicator that nobody else has. */
+/* How much of ours is under way, after a change. MPI belongs to the whole process and not to a run, so it
+ * is MPI that keeps this, as the name of a communicator that nobody else has. */
 static int under_way(int change)
 {
     char name[MPI_MAX_OBJECT_NAME];
@@ -81,8 +82,8 @@ void mpi_is_used(bool used)
     under_way(used ? 1 : -1);
 }
 
-/* Some MPIs end a job by exit() from the midst of a call, and MPI_Finalize would then wait without end, as it would for ranks
- * that did not come. */
+/* Some MPIs end a job by exit() from the midst of a call, and MPI_Finalize would then wait without end, as
+ * it would for ranks that did not come. */
 static void leave(void)
 {
     int ended;
@@ -91,7 +92,8 @@ static void leave(void)
         MPI_Finalize();
 }
 
-/* An MPI that does not know its launcher takes every process for a job of its own, and each would train alone. */
+/* An MPI that does not know its launcher takes every process for a job of its own, and each would train
+ * alone. */
 static fault check_launcher(size_t n_ranks)
 {
     char library[64];
@@ -105,9 +107,9 @@ static fault check_launcher(size_t n_ranks)
         launched(), library, strncmp(library, "Open", 4) == 0 ? "pmix" : "pmi2");
 }
 
-/* Open MPI gives the core away in every poll that finds nothing, where ranks outnumber cores: whoever looks round beside a lesson
- * then gets it back when the lesson's slice of time is over, milliseconds later. Here nobody waits in MPI, but sleeps (far/wait.c). It
- * reads this before anything else. */
+/* Open MPI gives the core away in every poll that finds nothing, where ranks outnumber cores: whoever
+ * looks round beside a lesson then gets it back when the lesson's slice of time is over, milliseconds
+ * later. Here nobody waits in MPI, but sleeps (far/wait.c). It reads this before anything else. */
 static void tell_open_mpi_not_to_yield(void)
 {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
@@ -122,8 +124,8 @@ static void expect_calls(void)
 
 /* ---- together ---- */
 
-/* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet. After that MPI is of
- * no more use to this process. */
+/* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet.
+ * After that MPI is of no more use to this process. */
 fault mpi_wait_together(MPI_Request *request, double patience_s)
 {
     double until = clock_now_s() + patience_s;

@@ -1,5 +1,5 @@
-/* neighbours.c - the MPI's own neighbourhood collective, for `exchange: native`: everyone's rows to its neighbours in the topology,
- * and theirs into messages of the usual kind, as if they had been received. */
+/* neighbours.c - the MPI's own neighbourhood collective, for `exchange: native`: everyone's rows to its
+ * neighbours in the topology, and theirs into messages of the usual kind, as if they had been received. */
 #include "world/mpi/inside.h"
 
 static fault find_neighbours(struct near *near, const struct topology *t, size_t self)

@@ -59,8 +59,8 @@ static void recv_body(struct transport *t, size_t from, void *bytes, size_t n, s
 #ifdef VECHE_HAS_ULFM
 #include <mpi-ext.h>
 
-/* What could be anyone's is said to wait until every death is known here. Open MPI 5.0 goes on saying so of a message that
- * has come meanwhile. */
+/* What could be anyone's is said to wait until every death is known here. Open MPI 5.0 goes on saying so
+ * of a message that has come meanwhile. */
 static bool is_only_delayed(int error)
 {
     int class;
@@ -163,8 +163,8 @@ static const unsigned char *next_packet(struct transport *t, size_t *from, size_
 
 /* ---- opening and closing ---- */
 
-/* Where the launcher lets the others live; else it is about to end them, and what they did meanwhile must not be saved: the run goes on
- * from what all of them had come to. */
+/* Where the launcher lets the others live; else it is about to end them, and what they did meanwhile must
+ * not be saved: the run goes on from what all of them had come to. */
 static bool others_live(void)
 {
     static const char *const names[] = {"OMPI_MCA_orte_enable_recovery",
