@@ -132,7 +132,7 @@ static void fetch(struct mpi *w, struct message *m)
 /* About what a core copies in a second. */
 #define COPIED_BYTES_PER_S 1e10
 
-double fetching_s(const struct mpi *w)
+double fetch_takes_s(const struct mpi *w)
 {
     double n_bytes = 0;
     for (const struct message *m = w->in_hand; m; m = m->next_in_hand)

@@ -381,7 +381,7 @@ const float *offer_row(const struct mpi *w, const struct message *m, enum row ro
 bool offer_is_possible(const struct mpi *w, size_t to, size_t n_bytes);
 /* All that was offered to me, into memory of my own; about how long that takes. */
 void fetch_everything(struct mpi *w);
-double fetching_s(const struct mpi *w);
+double fetch_takes_s(const struct mpi *w);
 void offer_is_over(struct mpi *w, struct message *m); /* the sender may write its rows */
 
 /* mail.c */

@@ -81,7 +81,7 @@ static struct pauses pauses_begin(void)
  * more by fetching, or by not fetching, than that time once. Seconds until then; with nothing offered it is now. */
 static double fetches_in_s(const struct mpi *w, const struct pauses *p)
 {
-    return w->lessons.is_running ? 0 : p->began_s + fetching_s(w) - clock_now_s();
+    return w->lessons.is_running ? 0 : p->began_s + fetch_takes_s(w) - clock_now_s();
 }
 
 /* Polls for a while, if the core is its own to do so, then sleeps until the bell rings. Where something may come without a ring
