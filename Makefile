@@ -4,7 +4,7 @@
 # make bench   speed against PyTorch on this machine
 # make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (twelve minutes on two cores)
 # make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
-# make nightly        ten thousand random worlds of calls; jobs under mpirun, killed and stopped at random moments and resumed
+# make nightly        ten thousand random worlds of calls; every cut of every network; jobs under mpirun, killed and stopped at random moments and resumed
 # make test-portable  everything for aarch64, tested under qemu's emulation (ten minutes)
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
 
@@ -60,6 +60,7 @@ nightly:
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
 	@$(BUILD)/tests/call.call 10000 $(SEED)0000
+	@VECHE_ALL_CUTS=1 $(BUILD)/tests/engine.passes
 	@tests/cluster/nightly.sh $(BUILD) $(KILLS) $(SEED)
 
 sanitize:
