@@ -140,7 +140,7 @@ static fault open_stream(const struct data_settings *settings, struct loaded *l,
     struct on_disk from[2] = {{l->train.extents, at[TRAIN]}, {l->test.extents, at[TEST]}};
     l->train.extents = l->test.extents = (struct extents){0};
     at[TRAIN] = at[TEST] = NULL;
-    TRY(stream_open(stream_window_mb(settings), (size_t)settings->batch, from, &d->stream));
+    TRY(stream_open(dataset_window_mb(settings), (size_t)settings->batch, from, &d->stream));
     d->train.stream = d->test.stream = d->stream;
     d->test.is_test = true;
     return OK;
@@ -177,7 +177,9 @@ static fault build(const struct data_settings *settings, uint64_t seed, struct l
     return f;
 }
 
-double stream_window_mb(const struct data_settings *settings)
+#define USUAL_WINDOW_MB 64.0
+
+double dataset_window_mb(const struct data_settings *settings)
 {
     return settings->window_mb > 0 ? settings->window_mb : USUAL_WINDOW_MB;
 }
@@ -190,14 +192,15 @@ fault dataset_check(const struct data_settings *settings)
         return fail_at(set->place, "data.stream: '%s' is made up and lies in memory; only sets that lie in files can be streamed",
                        set->kind->name);
     if (!settings->stream && settings->window_mb > 0)
-        return fail_at(set->place, "data.window_mb: samples are read through a window only with data.stream: true");
+        return fail_at(set->place, "data.window_mb: samples are read through a window only with data.stream: true (0 is as if it were not "
+                                   "written)");
     return OK;
 }
 
 fault dataset_check_window(const struct data_settings *settings, const struct sample_shape *shape)
 {
     size_t one = shape->c * shape->h * shape->w;
-    return settings->stream ? stream_check(stream_window_mb(settings), (size_t)settings->batch, one) : OK;
+    return settings->stream ? stream_check(dataset_window_mb(settings), (size_t)settings->batch, one) : OK;
 }
 
 void dataset_set_patience(struct dataset *d, double seconds)

@@ -21,10 +21,6 @@ struct on_disk {
     uint32_t *at;           /* owned, or NULL */
 };
 
-/* As it is written, or what is usual. */
-#define USUAL_WINDOW_MB 64.0
-double stream_window_mb(const struct data_settings *settings);
-
 /* What is wrong with a window of so many megabytes for batches of such samples. */
 fault stream_check(double window_mb, size_t batch, size_t n_bytes);
 

@@ -32,8 +32,8 @@ static const struct field data_rows[] = {
      .help = "likewise; written together with mean"},
     {"stream", FIELD_FLAG, AT(stream), "false",
      .help = "leave the samples in their files and read them ahead of need: for sets larger than memory"},
-    {"window_mb", FIELD_REAL, AT(window_mb), .optional = true, .min = 0, .max = 1e9, .above_min = true,
-     .help = "megabytes of memory that streamed samples may take; 64 if left out"},
+    {"window_mb", FIELD_REAL, AT(window_mb), .optional = true, .min = 0, .max = 1e9,
+     .help = "megabytes of memory that streamed samples may take; 64 if left out or 0"},
 };
 #undef AT
 
