@@ -60,7 +60,7 @@ struct held {
     const uint8_t *bytes;
     bool is_packed; /* they lie in the order of the picks; else every sample of the set lies there, in its place */
     const uint32_t *samples; /* which they are, where they are packed */
-    size_t slot, line;       /* the stream's, as the batch's number */
+    size_t bay, course;     /* the stream's, as the batch's number */
     uint64_t number;
 };
 
@@ -167,7 +167,7 @@ struct feed {
     uint32_t *order; /* owned: the share in the order of epoch `epoch` */
     uint64_t epoch;
     const struct samples *ahead; /* borrowed: streamed samples that are read ahead of it (samples_follow); else NULL */
-    size_t line;                 /* the stream's, then */
+    size_t course;               /* the stream's, then */
 };
 
 fault feed_init(struct feed *f, const struct data_settings *settings, uint64_t seed, uint32_t agent,
