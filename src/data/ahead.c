@@ -32,7 +32,8 @@ static void pass_piece(struct stream *s, size_t n)
 void ahead_pass(struct stream *s, bool is_test, const struct pick *picks, size_t n)
 {
     const struct range *r = &s->ranges[0];
-    if (s->n_ranges && r->is_test == is_test && r->at == picks[0].sample && n == smaller(r->piece, r->end - r->at))
+    if (s->n_ranges && r->is_test == is_test && r->at == picks[0].sample &&
+        n == smaller(r->piece, r->end - r->at))
         pass_piece(s, n);
 }
 

@@ -32,12 +32,12 @@ enum { SAMPLES_AT_ONCE = 64 };
 struct samples {
     enum sample_kind kind;
     size_t n;
-    size_t c, h, w;          /* channels, rows, columns; a vector of features is c x 1 x 1 */
+    size_t c, h, w; /* channels, rows, columns; a vector of features is c x 1 x 1 */
     size_t classes;
-    const uint8_t *pixels;   /* [n][c][h][w], borrowed from the dataset; NULL: they are streamed */
-    struct stream *stream;   /* borrowed from the dataset; NULL: they lie in memory */
-    bool is_test;            /* of the two that a stream has */
-    const uint16_t *labels;  /* [n], each < classes */
+    const uint8_t *pixels;  /* [n][c][h][w], borrowed from the dataset; NULL: they are streamed */
+    struct stream *stream;  /* borrowed from the dataset; NULL: they lie in memory */
+    bool is_test;           /* of the two that a stream has */
+    const uint16_t *labels; /* [n], each < classes */
     float mean[MOST_CHANNELS], deviation[MOST_CHANNELS]; /* x = (byte / 255 - mean) / deviation */
     /* Training samples of the split `files`, else NULL: those of agent i are [file_first[i], file_first[i + 1]).
      * Borrowed from the dataset. */
@@ -58,13 +58,15 @@ struct pick {
 /* The bytes of the picks' samples, which stay where they are until they are let go. */
 struct held {
     const uint8_t *bytes;
-    bool is_packed; /* they lie in the order of the picks; else every sample of the set lies there, in its place */
+    bool
+        is_packed; /* they lie in the order of the picks; else every sample of the set lies there, in its place */
     const uint32_t *samples; /* which they are, where they are packed */
-    size_t bay, course;     /* the stream's, as the batch's number */
+    size_t bay, course;      /* the stream's, as the batch's number */
     uint64_t number;
 };
 
-static inline const uint8_t *samples_bytes(const struct samples *s, const struct held *h, size_t i, struct pick p)
+static inline const uint8_t *samples_bytes(const struct samples *s, const struct held *h, size_t i,
+                                           struct pick p)
 {
     return h->bytes + (h->is_packed ? i : p.sample) * samples_one(s);
 }
@@ -103,7 +105,8 @@ struct sample_shape {
 fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out);
 /* The same for a process that hosts one agent: with the split `files` only that agent's training file is opened, and
  * the others' shares are empty. With any other split, or with only_agent == -1, it is dataset_open. */
-fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int64_t only_agent, struct dataset **out);
+fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int64_t only_agent,
+                       struct dataset **out);
 void dataset_close(struct dataset *d);
 
 /* What can be known to be wrong with data.stream before the data are opened; the same of its window, once it is known what samples
@@ -166,8 +169,9 @@ struct feed {
     int crop;
     uint32_t *order; /* owned: the share in the order of epoch `epoch` */
     uint64_t epoch;
-    const struct samples *ahead; /* borrowed: streamed samples that are read ahead of it (samples_follow); else NULL */
-    size_t course;               /* the stream's, then */
+    const struct samples
+        *ahead;    /* borrowed: streamed samples that are read ahead of it (samples_follow); else NULL */
+    size_t course; /* the stream's, then */
 };
 
 fault feed_init(struct feed *f, const struct data_settings *settings, uint64_t seed, uint32_t agent,

@@ -46,10 +46,10 @@ static fault make_bays(struct stream *s, double window_mb)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < s->n_bays; i++)
         s->bays[i] = (struct bay){.samples = s->samples + i * s->at_once,
-                                    .order = s->order + i * s->at_once,
-                                    .bytes = (uint8_t *)s->memory.bytes + i * bay_bytes,
-                                    .before = i ? i - 1 : NO_BAY,
-                                    .after = i + 1 < s->n_bays ? i + 1 : NO_BAY};
+                                  .order = s->order + i * s->at_once,
+                                  .bytes = (uint8_t *)s->memory.bytes + i * bay_bytes,
+                                  .before = i ? i - 1 : NO_BAY,
+                                  .after = i + 1 < s->n_bays ? i + 1 : NO_BAY};
     s->free = (struct bay_list){0, s->n_bays - 1};
     s->wanted = (struct bay_list){NO_BAY, NO_BAY};
     s->counts.n_bytes = s->n_bays * bay_bytes;

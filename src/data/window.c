@@ -132,13 +132,13 @@ void window_want(struct stream *s, size_t i, bool is_test, const struct pick *pi
     struct bay *x = &s->bays[i];
     const uint32_t *at = s->from[is_test].at;
     *x = (struct bay){.state = BAY_WANTED,
-                       .is_test = is_test,
-                       .n = n,
-                       .samples = x->samples,
-                       .order = x->order,
-                       .bytes = x->bytes,
-                       .course = course,
-                       .number = number};
+                      .is_test = is_test,
+                      .n = n,
+                      .samples = x->samples,
+                      .order = x->order,
+                      .bytes = x->bytes,
+                      .course = course,
+                      .number = number};
     for (size_t k = 0; k < n; k++) {
         x->samples[k] = picks[k].sample;
         x->order[k] = (uint64_t)(at ? at[picks[k].sample] : picks[k].sample) << 32 | k;

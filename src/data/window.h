@@ -6,7 +6,7 @@
 
 #include "data/stream.h"
 
-#define NO_BAY SIZE_MAX
+#define NO_BAY    SIZE_MAX
 #define NO_COURSE SIZE_MAX
 
 enum { READERS = 4, MOST_RANGES = 8 };
@@ -21,7 +21,7 @@ struct bay {
     uint8_t *bytes;       /* [at_once] samples, borrowed */
     size_t begun, done;   /* of them, in the order of the disk: given to readers; read */
     unsigned holders;     /* and those who wait for it */
-    size_t course;          /* whose batch it is; NO_COURSE: a piece of an exam, or not foreseen */
+    size_t course;        /* whose batch it is; NO_COURSE: a piece of an exam, or not foreseen */
     uint64_t number;      /* of the batch, or of the piece since the stream was opened */
     size_t before, after; /* in the list it is in */
     fault trouble;        /* owned: why its samples could not be read */
@@ -31,7 +31,7 @@ struct bay_list { /* the free ones; those that readers have work with */
     size_t first, last;
 };
 
-struct course {          /* what an agent will hold */
+struct course {        /* what an agent will hold */
     struct feed feed;  /* owned: a copy */
     uint64_t expected; /* batches before it were announced */
     uint64_t next;     /* the first that is in no bay yet */
@@ -45,12 +45,12 @@ struct range { /* what an exam will hold */
 
 struct stream {
     pthread_mutex_t lock;
-    pthread_cond_t work, news;    /* readers wait for work; who wants samples for news of a bay */
-    struct on_disk from[2];       /* owned: training, test */
+    pthread_cond_t work, news;   /* readers wait for work; who wants samples for news of a bay */
+    struct on_disk from[2];      /* owned: training, test */
     size_t one, at_once, n_bays; /* bytes of a sample; samples in a bay */
-    struct block memory;          /* owned: the window */
-    struct bay *bays;           /* owned, as all pointers below */
-    uint64_t *keys;               /* [n_bays]: of what is in each; 0: it is not to be found */
+    struct block memory;         /* owned: the window */
+    struct bay *bays;            /* owned, as all pointers below */
+    uint64_t *keys;              /* [n_bays]: of what is in each; 0: it is not to be found */
     uint32_t *samples;
     uint64_t *order;
     struct pick *room; /* [at_once]: what is being foreseen */
@@ -59,7 +59,7 @@ struct stream {
     size_t n_courses;
     struct range ranges[MOST_RANGES]; /* oldest first */
     size_t n_ranges;
-    size_t n_without_course;      /* bays in use that are no course's */
+    size_t n_without_course;    /* bays in use that are no course's */
     uint64_t pieces;            /* of exams that were foreseen */
     size_t n_held;              /* bays with holders whose samples are there */
     double patience_s, moved_s; /* the last time that a bay became ready or was let go */
@@ -77,8 +77,8 @@ size_t window_take_free(struct stream *s);
 /* A free bay, or else the one that nobody holds and whose samples are needed last. */
 size_t window_take(struct stream *s);
 /* The bay that was taken is to have these samples, of this course; they are read before all others if it is urgent. */
-void window_want(struct stream *s, size_t bay, bool is_test, const struct pick *picks, size_t n, size_t course,
-                 uint64_t number, bool is_urgent);
+void window_want(struct stream *s, size_t bay, bool is_test, const struct pick *picks, size_t n,
+                 size_t course, uint64_t number, bool is_urgent);
 void window_hurry(struct stream *s, size_t bay);
 /* Nobody holds it: it is free, at the latest when it is read. */
 void window_drop(struct stream *s, size_t bay);

@@ -11,12 +11,13 @@
 #include "engine/engine.h"
 
 struct host {
-    struct engine engine;  /* first: a struct host * is a struct engine * */
-    struct pool *pool;     /* owned */
-    enum isa isa;          /* of the loops, the best there is unless the setup says otherwise */
-    bool alone;            /* steps and mixes by the caller alone: somebody else is on the other cores */
-    struct block memory;   /* owned: all rows */
-    float **rows[N_ROWS];  /* [replicas + spare], owned together: where each lies in the memory, of stride[row] floats */
+    struct engine engine; /* first: a struct host * is a struct engine * */
+    struct pool *pool;    /* owned */
+    enum isa isa;         /* of the loops, the best there is unless the setup says otherwise */
+    bool alone;           /* steps and mixes by the caller alone: somebody else is on the other cores */
+    struct block memory;  /* owned: all rows */
+    float **rows
+        [N_ROWS]; /* [replicas + spare], owned together: where each lies in the memory, of stride[row] floats */
     size_t stride[N_ROWS]; /* a multiple of 16 */
 };
 

@@ -304,7 +304,8 @@ static fault seat_piece(struct cuda *c, const struct exam *x, size_t done, size_
     return seat_rows(c, x->replica, seat);
 }
 
-static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at, size_t *n_seated)
+static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
+                         size_t *n_seated)
 {
     size_t done;
     *n_seated = 0;
@@ -314,7 +315,8 @@ static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct ex
 }
 
 /* Adds what the seats found to their exams, in the order in which they were seated. */
-static void collect_pieces(const struct cuda *c, struct exam *exams, size_t n, struct exam_cursor at, size_t n_seated)
+static void collect_pieces(const struct cuda *c, struct exam *exams, size_t n, struct exam_cursor at,
+                           size_t n_seated)
 {
     size_t done;
     for (size_t i = 0; i < n_seated; i++) {
@@ -324,7 +326,8 @@ static void collect_pieces(const struct cuda *c, struct exam *exams, size_t n, s
     }
 }
 
-static fault examine_some(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at, size_t *n_seated)
+static fault examine_some(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
+                          size_t *n_seated)
 {
     struct exam_cursor before = *at;
     fault f = seat_pieces(c, exams, n, at, n_seated);

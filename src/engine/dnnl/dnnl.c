@@ -43,7 +43,7 @@ struct dnnl {
     char **locals;            /* [workers], owned: where each worker's local buffers are */
     struct piece *pieces;     /* owned: of exams, as many as run side by side */
     size_t most_pieces;
-    struct pace pace; /* of lessons that are shared out */
+    struct pace pace;     /* of lessons that are shared out */
     _Atomic(fault) first; /* that went wrong in a call */
 };
 
@@ -221,7 +221,8 @@ static fault dnnl_examine(struct engine *e, struct exam *exams, size_t n)
         d->stations[w].prepared = NO_REPLICA;
     size_t n_pieces = 0;
     for (size_t i = 0; i < n; i++)
-        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n, EXAM_BATCH);
+        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n,
+                       EXAM_BATCH);
     for (size_t i = 0; i < n; i++) {
         exams[i].loss = 0;
         exams[i].hits = 0;

@@ -90,7 +90,8 @@ static fault put_samples(const struct ref_pass *p, const struct samples *s, cons
     struct held held;
     TRY(samples_hold(s, picks, p->batch, &held));
     for (size_t i = 0; i < p->batch; i++) {
-        host_sample(s, samples_bytes(s, &held, i, picks[i]), picks[i], input + i * shape_size(p->graph->input));
+        host_sample(s, samples_bytes(s, &held, i, picks[i]), picks[i],
+                    input + i * shape_size(p->graph->input));
         p->labels[i] = s->labels[picks[i].sample];
     }
     samples_let_go(s, &held);
@@ -166,7 +167,8 @@ static fault ref_examine(struct engine *e, struct exam *exams, size_t n)
     struct ref *r = (struct ref *)e;
     struct job job = {.ref = r, .exams = exams};
     for (size_t i = 0; i < n; i++)
-        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n, e->setup.batch);
+        samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n,
+                       e->setup.batch);
     pool_run(r->host.pool, n, examine_one, &job);
     return job.first;
 }
