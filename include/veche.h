@@ -43,14 +43,15 @@ VECHE_API void veche_fault_free(veche_fault *f);
 VECHE_API veche_fault *veche_load(const char *path, veche_experiment **out);
 /* The same with "optim.lr=0.1" and others in place of what the file says; what comes of it all is checked, and that none undoes
  * another ("optim=adam" after it). */
-VECHE_API veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n, veche_experiment **out);
+VECHE_API veche_fault *veche_load_with(const char *path, const char *const *assignments, size_t n,
+                                       veche_experiment **out);
 /* `source` stands for the file's name in faults. */
 VECHE_API veche_fault *veche_parse(const char *text, const char *source, veche_experiment **out);
 /* Puts "optim.lr=0.1" over what the file says, and over what was put there before. On a fault the experiment is as before. */
 VECHE_API veche_fault *veche_override(veche_experiment *e, const char *assignment);
 /* The resolved experiment as YAML, every default written out. */
 VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);
-/* The network, a line for each layer, and what a replica of it keeps in memory. Only data sets made from files need to be here. */
+/* The network, a line for each layer, and what a replica of it and a lesson keep in memory. Only data sets made from files need to be here. */
 VECHE_API veche_fault *veche_describe_model(const veche_experiment *e, char **text);
 /* The name of the world it is for: "local", "mpi". */
 VECHE_API const char *veche_experiment_world(const veche_experiment *e);
@@ -119,6 +120,8 @@ VECHE_API veche_fault *veche_run_places(const veche_run *r, char **text);
 VECHE_API int veche_run_lost(const veche_run *r, char *who, size_t n);
 /* How many processes mpirun or srun has started; 1 where neither has. */
 VECHE_API size_t veche_processes(void);
+/* The name of the world that these processes are for: "mpi"; NULL where no launcher has started this one. */
+VECHE_API const char *veche_launched_world(void);
 /* Several processes call this together, each with what went wrong there before the start, or NULL: where anything did all get a
  * fault, one of them the sentence and whose it is. Elsewhere `mine` is returned. */
 VECHE_API veche_fault *veche_agree(veche_fault *mine);

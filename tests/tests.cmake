@@ -1,7 +1,7 @@
 # Every tests/ROOM/test_SUBJECT.c is a program of cmocka tests named ROOM.SUBJECT; every tests/ROOM/SUBJECT.sh a script
 # that gets the build folder as its first argument. Helpers shared by tests lie in tests/support.
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
-file(GLOB SUPPORT CONFIGURE_DEPENDS tests/support/*.c)
+file(GLOB SUPPORT CONFIGURE_DEPENDS tests/support/*.c tests/link/*.c)
 add_library(test_support OBJECT ${SUPPORT} tests/support/empty.c)
 target_link_libraries(test_support PUBLIC veche_core PkgConfig::CMOCKA)
 target_include_directories(test_support PUBLIC tests)

@@ -41,6 +41,11 @@ for name, stride, pad in (("conv_values", 1, 0), ("conv_strided_values", 2, 1)):
     x, w, b = numbers(0, 2, 2, 5, 4), numbers(1, 3, 2, 3, 3), numbers(2, 3)
     row(name, F.conv2d(x, w, b, stride=stride, padding=pad), x, w, b)
 
+# Two groups; and one for each channel, which makes two of it
+for name, channels, out, groups in (("groups_values", 4, 6, 2), ("depthwise_values", 3, 6, 3)):
+    x, w, b = numbers(0, 2, channels, 4, 3), numbers(1, out, channels // groups, 3, 3), numbers(2, out)
+    row(name, F.conv2d(x, w, b, stride=2, padding=1, groups=groups), x, w, b)
+
 x, w, b = numbers(0, 3, 4), numbers(1, 2, 4), numbers(2, 2)
 row("linear_values", F.linear(x, w, b), x, w, b)
 
@@ -54,6 +59,8 @@ print("static const double batchnorm_exam_values[] = {" + ", ".join(f"{v:.9g}" f
 
 a, b = numbers(0, 2, 3), numbers(1, 2, 3)
 row("add_values", F.relu(a + b), a, b)
+a, b = numbers(0, 2, 2, 2, 3), numbers(1, 2, 3, 2, 3)
+row("concat_values", torch.cat([a, b], 1), a, b)
 plain("relu_values", F.relu, 2, 5)
 plain("tanh_values", torch.tanh, 2, 5)
 plain("sigmoid_values", torch.sigmoid, 2, 5)

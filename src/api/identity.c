@@ -53,12 +53,13 @@ fault session_digest(struct veche_run *r)
 /* Each agent's own word on its file. */
 static fault gather_shares(struct veche_run *r, double patience_s)
 {
-    size_t agents = (size_t)r->experiment->agents, rank = r->seat.rank;
-    char(*all)[SHA256_HEX];
+    size_t agents = (size_t)r->experiment->agents, rank = r->ranks.self;
+    char *all;
     if (!r->share_sha256)
         return OK;
-    TRY(mpi_gather(&r->seat, r->share_sha256[rank < agents ? rank : 0], SHA256_HEX, patience_s, &all));
-    memcpy(r->share_sha256, all, agents * sizeof *all);
+    TRY(world_gather_texts(&r->ranks, r->share_sha256[rank < agents ? rank : 0], SHA256_HEX, patience_s,
+                           &all));
+    memcpy(r->share_sha256, all, agents * SHA256_HEX);
     free(all);
     return add_shares(r);
 }
@@ -77,12 +78,12 @@ fault session_compare_ranks(struct veche_run *r)
     double patience = r->experiment->network.patience_s;
     char experiment[SHA256_HEX], model[128];
     fault f = digest_here(r);
-    TRY(mpi_agree(&r->seat, f ? f : digest_experiment(r, experiment), patience));
-    TRY(mpi_compare(&r->seat, "version of veche", veche_version(), patience));
-    TRY(mpi_compare(&r->seat, "experiment", experiment, patience));
-    TRY(mpi_compare(&r->seat, "data set", r->data_sha256, patience));
+    TRY(world_agree(&r->ranks, f ? f : digest_experiment(r, experiment), patience));
+    TRY(world_compare(&r->ranks, "version of veche", veche_version(), patience));
+    TRY(world_compare(&r->ranks, "experiment", experiment, patience));
+    TRY(world_compare(&r->ranks, "data set", r->data_sha256, patience));
     snprintf(model, sizeof model, "%.80s with %zu parameters", r->graph->name, r->graph->size);
-    TRY(mpi_compare(&r->seat, "model", model, patience));
+    TRY(world_compare(&r->ranks, "model", model, patience));
     return gather_shares(r, patience);
 }
 

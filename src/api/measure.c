@@ -51,6 +51,7 @@ static fault measure(const struct experiment *e, const struct graph *g, const st
     struct engine_setup setup = {.graph = g,
                                  .rows = rows_of(g, &e->optim),
                                  .batch = (size_t)e->data.batch,
+                                 .micro_batches = (size_t)e->train.accumulate,
                                  .precision = (enum precision)e->engine.precision,
                                  .threads = threads_of_one(e, m->side_by_side),
                                  .optim = &e->optim};
@@ -67,12 +68,13 @@ static fault measure(const struct experiment *e, const struct graph *g, const st
 static void describe(const struct experiment *e, const struct graph *g, const struct measured_settings *m,
                      char *text, size_t n)
 {
-    snprintf(text, n,
-             "%.200s, %zu parameters, %.0f flops, batch %lld, %s moving %zu rows, %s, %d, threads %d, %lld "
-             "side by side",
-             g->name, g->size, g->flops_learn, (long long)e->data.batch, e->optim.kind.kind->name,
-             optim_rows_moved(&e->optim), e->engine.kind.kind->name, e->engine.precision,
-             threads_of_one(e, m->side_by_side), (long long)m->side_by_side);
+    snprintf(
+        text, n,
+        "%.200s, %zu parameters, %.0f flops, batch %lld in %lld, %s moving %zu rows, %s, %d, threads %d, "
+        "%lld side by side",
+        g->name, g->size, g->flops_learn, (long long)e->data.batch, (long long)e->train.accumulate,
+        e->optim.kind.kind->name, optim_rows_moved(&e->optim), e->engine.kind.kind->name, e->engine.precision,
+        threads_of_one(e, m->side_by_side), (long long)m->side_by_side);
 }
 
 static fault measure_graph(const struct experiment *e, const struct graph *g,

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "experiment/machines.h"
-#include "world/local/local.h"
 
 fault session_check(const struct experiment *e)
 {
@@ -27,14 +26,17 @@ fault session_check(const struct experiment *e)
             e->strategy.kind->name, (long long)e->agents);
     if (row->check)
         TRY(row->check(e, (size_t)e->agents));
-    if (strcmp(e->world.kind->name, "mpi") == 0 && (e->events.n || e->events.has_random))
+    if (world_door(e)->is_in_real_time && (e->events.n || e->events.has_random))
         return fail_at(e->events.n ? e->events.at[0].place : e->events.random.place,
-                       "events: machines crash and return as written in the local world only; those of the world 'mpi' are "
-                       "real");
-    if (strcmp(e->world.kind->name, "mpi") == 0 && machines_to_measure(&e->machines))
+                       "events: machines crash and return as written in the local world only; those of the "
+                       "world '%s' are real",
+                       world_door(e)->name);
+    if (world_door(e)->is_in_real_time && machines_to_measure(&e->machines))
         return fail_at(e->machines.kind.place,
-                       "machines.kind: 'measured' is for the virtual clock of the local world; in the world 'mpi' machines "
-                       "take the time that they take");
+                       "machines.kind: 'measured' is for the virtual clock of the local world; in the world "
+                       "'%s' machines take "
+                       "the time that they take",
+                       world_door(e)->name);
     if (e->events.has_random && e->events.random.cut_every_s > 0 && !e->topology.graph)
         return fail_at(e->events.random.place, "events.random.cut_every_s: the links that chance cuts are "
                                                "those of the topology, and none is written");
@@ -61,9 +63,11 @@ fault session_check_against(const struct experiment *e, const struct topology *t
     if (row->check_topology && t)
         TRY(row->check_topology(e, t));
     if (has_flag(&e->strategy, "mix_statistics") && !g->stats_size)
-        return fail_at(e->strategy.place, "strategy.mix_statistics: the network has no batchnorm, and so no statistics");
+        return fail_at(e->strategy.place,
+                       "strategy.mix_statistics: the network has no batchnorm, and so no statistics");
     if (has_flag(&e->strategy, "mix_momentum") && !optim_keeps_slots(&e->optim))
-        return fail_at(e->strategy.place, "strategy.mix_momentum: optim '%s' without momentum keeps nothing between steps",
+        return fail_at(e->strategy.place,
+                       "strategy.mix_momentum: optim '%s' without momentum keeps nothing between steps",
                        e->optim.kind.kind->name);
     return OK;
 }
@@ -98,7 +102,7 @@ static fault open_topology(struct veche_run *r)
 /* All members live in this process. */
 static bool is_alone(const struct veche_run *r)
 {
-    return r->seat.n_ranks == 0;
+    return r->ranks.n == 0;
 }
 
 /* On ranks a GPU's gradient comes to the host in one piece. */
@@ -119,21 +123,17 @@ static fault open_engine(struct veche_run *r)
     const struct experiment *e = r->experiment;
     size_t members = (size_t)e->members, helpers = members - (size_t)e->agents;
     size_t n_links = (r->topology ? r->topology->n_edges : 0) + helpers * (size_t)e->agents;
-    bool alone = is_alone(r);
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
         .test = &r->dataset->test,
-        .n_replicas = alone ? members : mpi_replicas(e),
         .rows = strategy_rows(&(struct row_needs){e, r->graph, r->longest_share}),
-        .n_spare = alone ? local_spare_rows(members, n_links) : MPI_SPARE_ROWS,
-        .rows_on_host = !alone,
-        .device = r->seat.here, /* ranks of one machine take its devices in turn */
         .batch = (size_t)e->data.batch,
+        .micro_batches = (size_t)e->train.accumulate,
         .precision = (enum precision)e->engine.precision,
-        .threads = alone || e->engine.threads ? (int)e->engine.threads : r->seat.threads,
         .optim = &e->optim,
     };
+    r->ranks.door->furnish(&r->ranks, e, n_links, &setup);
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
     TRY(check_early_gradients(e, r->engine));
     engine_describe(r->engine, r->engine_line, sizeof r->engine_line);
@@ -247,7 +247,7 @@ static fault open_agents(struct veche_run *r)
         TRY(strategy_row(e)->open(&r->stage, &r->stage.shared));
     for (size_t i = 0; i < members; i++) {
         const size_t *first = r->split.first + (i < agents ? i : agents - 1);
-        if (is_alone(r) || i == r->seat.rank)
+        if (is_alone(r) || i == r->ranks.self)
             TRY(open_agent(r, i, r->split.samples + first[0], first[1] - first[0]));
         else
             introduce(r, i, first[1] - first[0]);
@@ -265,10 +265,11 @@ static void stop(void *ctx);
 static fault open_data(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    bool learns = !is_alone(r) && r->seat.rank < (size_t)e->agents;
+    bool learns = !is_alone(r) && r->ranks.self < (size_t)e->agents;
     TRY(session_check(e));
     TRY(open_topology(r));
-    TRY(dataset_open_for(&e->data, (uint64_t)e->train.seed, learns ? (int64_t)r->seat.rank : -1, &r->dataset));
+    TRY(dataset_open_for(&e->data, (uint64_t)e->train.seed, learns ? (int64_t)r->ranks.self : -1,
+                         &r->dataset));
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));
     TRY(session_check_against(e, r->topology, r->graph));
@@ -292,6 +293,12 @@ static struct watcher watcher_of(struct veche_run *r)
                             .stop = stop};
 }
 
+static fault open_world(struct veche_run *r)
+{
+    return r->ranks.door->open(&r->ranks, &r->stage, r->agents, r->engine, r->speeds, watcher_of(r),
+                               &r->world);
+}
+
 static fault open_here(struct veche_run *r)
 {
     struct measured measured = {0};
@@ -299,13 +306,13 @@ static fault open_here(struct veche_run *r)
     TRY(measure_machines(r->experiment, &measured, r->measured, sizeof r->measured));
     TRY(session_digest(r));
     TRY(open_members(r));
-    return local_open(&r->stage, r->agents, r->engine, r->speeds, watcher_of(r), &r->world);
+    return open_world(r);
 }
 
 static fault agree_on_epoch(struct veche_run *r)
 {
     uint64_t longest;
-    TRY(mpi_largest(&r->seat, r->longest_share, r->experiment->network.patience_s, &longest));
+    TRY(world_largest(&r->ranks, r->longest_share, r->experiment->network.patience_s, &longest));
     r->longest_share = (size_t)longest;
     return OK;
 }
@@ -314,16 +321,17 @@ static fault agree_on_epoch(struct veche_run *r)
 static fault open_there(struct veche_run *r)
 {
     double patience = r->experiment->network.patience_s;
-    TRY(mpi_agree(&r->seat, open_data(r), patience));
+    TRY(world_agree(&r->ranks, open_data(r), patience));
     dataset_set_patience(r->dataset, patience / 2); /* a slow disk is named before the others name the rank that waits for it */
     TRY(session_compare_ranks(r));
     TRY(agree_on_epoch(r));
-    fault f = dataset_keep(r->dataset, &r->split, r->seat.rank < (size_t)r->experiment->agents ? r->seat.rank : 0);
-    TRY(mpi_agree(&r->seat, f ? f : open_members(r), patience));
-    return mpi_open(&r->seat, &r->stage, r->agents, r->engine, watcher_of(r), &r->world);
+    fault f = dataset_keep(r->dataset, &r->split,
+                           r->ranks.self < (size_t)r->experiment->agents ? r->ranks.self : 0);
+    TRY(world_agree(&r->ranks, f ? f : open_members(r), patience));
+    return open_world(r);
 }
 
-fault session_open(struct experiment *e, const struct mpi_seat *seat, const veche_options *options,
+fault session_open(struct experiment *e, const struct ranks *ranks, const veche_options *options,
                    struct veche_run **out)
 {
     struct veche_run *r = calloc(1, sizeof *r);
@@ -332,8 +340,7 @@ fault session_open(struct experiment *e, const struct mpi_seat *seat, const vech
         return OUT_OF_MEMORY;
     }
     r->experiment = e;
-    if (seat)
-        r->seat = *seat;
+    r->ranks = ranks ? *ranks : (struct ranks){.door = world_door(e)};
     r->folder.lock = r->folder.events = -1;
     if (options)
         r->options = *options;
@@ -341,7 +348,7 @@ fault session_open(struct experiment *e, const struct mpi_seat *seat, const vech
     r->standing.best_accuracy = r->standing.lowest_loss = NAN;
     r->best_accuracy = r->averaged_accuracy = r->averaged_loss = NAN;
     snprintf(r->status, sizeof r->status, "started");
-    fault f = seat ? open_there(r) : open_here(r);
+    fault f = is_alone(r) ? open_here(r) : open_there(r);
     if (f) {
         session_close(r);
         return f;
@@ -475,7 +482,8 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
 /* Whether a multiple of `every` is reached with this round. */
 static bool is_reached(const struct veche_run *r, const struct every *every, uint64_t round)
 {
-    double hair = 1e-9, per = every->unit == EVERY_EPOCHS ? r->stage.rounds_per_epoch * every->count : every->count;
+    double hair = 1e-9,
+           per = every->unit == EVERY_EPOCHS ? r->stage.rounds_per_epoch * every->count : every->count;
     return every->unit != EVERY_NEVER &&
            floor((double)round / per + hair) > floor(((double)round - 1) / per + hair);
 }
@@ -539,7 +547,8 @@ static fault moment(void *ctx)
         keep_pace(r);
         session_tell(r, VECHE_PROGRESS, NULL);
     }
-    if (evaluate && session_rounds(r) < r->stage.rounds) /* the last one comes when all have ended: see finish */
+    if (evaluate &&
+        session_rounds(r) < r->stage.rounds) /* the last one comes when all have ended: see finish */
         TRY(evaluate_and_judge(r));
     if (save)
         TRY(session_save(r));
@@ -550,7 +559,8 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
 {
     struct veche_run *r = ctx;
     r->notes++;
-    uint64_t step = r->world->ops->steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
+    uint64_t step =
+        r->world->ops->steps(r->world) + 1; /* the one under way, at whose end a checkpoint may be saved */
     fault_drop(run_record_note(&r->folder, step, now_s, session_seconds(r), (int64_t)agent, kind, text));
     session_tell(r, VECHE_NOTICE, text);
 }
@@ -597,7 +607,8 @@ static fault play(struct veche_run *r)
     bool saves = r->experiment->train.checkpoint_every.unit != EVERY_NEVER;
     if (r->is_changed || (r->saved == NOT_YET && saves))
         TRY(session_save(r));
-    bool had_ended = is_good_enough(r); /* in an earlier process, which may have been killed before its summary was written */
+    bool had_ended = is_good_enough(
+        r); /* in an earlier process, which may have been killed before its summary was written */
     fault f = had_ended ? r->world->ops->settle(r->world) : r->world->ops->play(r->world);
     if (f && fault_kind_of(f) != FAULT_STOPPED)
         return f;

@@ -17,15 +17,15 @@
 #include "topology/topology.h"
 #include "api/resume.h"
 #include "veche.h"
-#include "world/mpi/mpi_world.h"
+#include "world/world.h"
 
 /* How good the run has been at its evaluations so far, and whether it is good enough (stop.c). Of several agents it is their
  * mean that counts; the evaluation after the last round does not: nothing is left to be stopped. */
 struct standing {
-    double best_accuracy, lowest_loss;       /* NaN before the first evaluation */
-    uint64_t in_vain, longest_in_vain;       /* evaluations in a row without a better accuracy: now, and ever */
-    uint64_t is_mixed;                       /* train.evaluate_every has changed on the way */
-    char stopped_because[200];               /* empty: it goes on */
+    double best_accuracy, lowest_loss; /* NaN before the first evaluation */
+    uint64_t in_vain, longest_in_vain; /* evaluations in a row without a better accuracy: now, and ever */
+    uint64_t is_mixed;                 /* train.evaluate_every has changed on the way */
+    char stopped_because[200];         /* empty: it goes on */
 };
 
 struct veche_run {
@@ -42,8 +42,8 @@ struct veche_run {
     struct run_folder folder;
     struct stage stage;
     struct agent *agents;
-    size_t n_agents; /* that learn; stage.n_members of them in all */
-    struct mpi_seat seat; /* n_ranks 0: all members live in this process */
+    size_t n_agents;    /* that learn; stage.n_members of them in all */
+    struct ranks ranks; /* this process among them */
     struct world *world;
     double *speeds;
     struct score *scores; /* of the last evaluation, one per agent */
@@ -87,9 +87,9 @@ fault session_check_against(const struct experiment *e, const struct topology *t
 /* The graph an experiment names, which must have a vertex for each agent; NULL where it names none. */
 fault session_topology(const struct experiment *e, struct topology **out);
 
-/* Opens all an experiment names; takes the experiment, also on a fault. `seat`: where this process sits among those of
- * the world `mpi`, which all call this together; NULL in any other world. */
-fault session_open(struct experiment *e, const struct mpi_seat *seat, const veche_options *options,
+/* Opens all an experiment names; takes the experiment, also on a fault. `ranks`: who lives through its world together, and calls this
+ * together; NULL: nobody but this process. */
+fault session_open(struct experiment *e, const struct ranks *ranks, const veche_options *options,
                    struct veche_run **out);
 void session_close(struct veche_run *r);
 fault session_go(struct veche_run *r);

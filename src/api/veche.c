@@ -13,6 +13,7 @@
 #include "base/page.h"
 #include "base/plain.h"
 #include "base/pool.h"
+#include "graph/plan.h"
 
 const char *veche_version(void)
 {
@@ -163,7 +164,26 @@ veche_fault *veche_print(const veche_experiment *e, char **yaml)
     return experiment_print(e->parsed, yaml);
 }
 
-/* The layers, and what they and the method take of memory. */
+/* What of a batch is in memory at a time. */
+static fault describe_batch(const struct experiment *e, const struct graph *g, FILE *to)
+{
+    struct engine_setup s = {.batch = (size_t)e->data.batch, .micro_batches = (size_t)e->train.accumulate};
+    size_t n = micro_batches(&s), least = micro_of(&s, n - 1).n, bytes, uncut;
+    TRY(plan_lesson_bytes(g, micro_most(&s), &bytes));
+    TRY(plan_lesson_bytes(g, s.batch, &uncut));
+    fprintf(to, "batch: %zu sample%s", s.batch, s.batch == 1 ? "" : "s");
+    if (n > 1)
+        fprintf(to, " in %zu micro-batches of %zu", n, micro_most(&s));
+    if (least < micro_most(&s))
+        fprintf(to, " or %zu", least);
+    fprintf(to, "\nactivations: %.2f MiB a lesson in fp32", (double)bytes / 0x1p20);
+    if (n > 1)
+        fprintf(to, "; uncut, the batch would take %.2f MiB", (double)uncut / 0x1p20);
+    fputc('\n', to);
+    return OK;
+}
+
+/* The layers, and what they, the method and a lesson take of memory. */
 static fault describe(const struct experiment *e, const struct graph *g, char **out)
 {
     struct page page;
@@ -174,7 +194,7 @@ static fault describe(const struct experiment *e, const struct graph *g, char **
     rows_describe(&rows, (size_t)e->members, page.out);
     if (e->data.stream)
         fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n", dataset_window_mb(&e->data));
-    return page_close(&page, OK, out);
+    return page_close(&page, describe_batch(e, g, page.out), out);
 }
 
 fault experiment_examine(const struct experiment *e, char **layers)
@@ -241,7 +261,7 @@ static fault print_for_run(const struct veche_run *r, char **out)
 
 bool experiment_is_for_ranks(const struct experiment *e)
 {
-    return strcmp(e->world.kind->name, "mpi") == 0;
+    return world_door(e)->gather != NULL;
 }
 
 fault experiment_agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents)
@@ -260,26 +280,17 @@ fault experiment_agents_of_ranks(const struct experiment *e, size_t n_ranks, int
 
 fault experiment_check_launch(const struct experiment *e)
 {
-    long long agents = (long long)e->agents, helpers = (long long)(e->members - e->agents);
-    char and_helpers[48] = "";
-    if (e->members == 1 || mpi_has_launcher())
-        return OK;
-    if (helpers)
-        snprintf(and_helpers, sizeof and_helpers, " and %lld that help%s", helpers, helpers == 1 ? "s" : "");
-    return FAIL(FAULT_USAGE,
-                "the world 'mpi' takes a process for each of %lld agent%s%s, and this one was started alone: start it by "
-                "mpirun -n %lld veche ..., or for one agent by mpirun -n 1",
-                agents, agents == 1 ? "" : "s", and_helpers, (long long)e->members);
+    return world_door(e)->check_launch ? world_door(e)->check_launch(e) : OK;
 }
 
 /* The experiment again, with as many agents as the ranks say; takes the first one, also on a fault. */
-static fault fit_to_ranks(struct experiment **e, const struct mpi_seat *seat, const char *text,
+static fault fit_to_ranks(struct experiment **e, const struct ranks *ranks, const char *text,
                           const char *source, const char *const *overrides, size_t n)
 {
     struct registry registry = registry_of_everything();
     int64_t agents = 0;
     char line[32];
-    fault f = experiment_agents_of_ranks(*e, seat->n_ranks, &agents);
+    fault f = experiment_agents_of_ranks(*e, ranks->n, &agents);
     experiment_free(*e);
     *e = NULL;
     TRY(f);
@@ -299,20 +310,19 @@ static fault open_run(struct experiment *e, const char *text, const char *source
                       const char *const *overrides, size_t n, const veche_options *options,
                       struct veche_run **out)
 {
-    struct mpi_seat seat;
+    struct ranks ranks;
     bool alone = options && options->alone;
-    if (!experiment_is_for_ranks(e))
-        return session_open(e, NULL, options, out);
     fault f = alone ? OK : experiment_check_launch(e);
     if (!f)
-        f = mpi_join(alone, &seat);
+        f = world_door(e)->join(alone, &ranks);
     if (f) {
         experiment_free(e);
         return f;
     }
     double patience = e->network.patience_s;
-    TRY(mpi_agree(&seat, fit_to_ranks(&e, &seat, text, source, overrides, n), patience));
-    return session_open(e, &seat, options, out);
+    if (ranks.n)
+        TRY(world_agree(&ranks, fit_to_ranks(&e, &ranks, text, source, overrides, n), patience));
+    return session_open(e, &ranks, options, out);
 }
 
 static fault make_folder(struct veche_run *r)
@@ -349,15 +359,17 @@ static const double patience_s = 60; /* while that of the experiment is not know
 
 veche_fault *veche_agree(veche_fault *mine)
 {
-    struct mpi_seat seat;
-    if (mpi_launched() < 2)
+    struct ranks ranks;
+    size_t n;
+    const struct world_door *door = world_launched(&n);
+    if (n < 2)
         return mine;
-    fault alone = mpi_join(false, &seat);
+    fault alone = door->join(false, &ranks);
     if (alone) { /* these processes have nothing to do with each other */
         fault_drop(alone);
         return mine;
     }
-    return mpi_agree(&seat, mine, patience_s);
+    return world_agree(&ranks, mine, patience_s);
 }
 
 fault session_write_experiment(struct veche_run *r)
@@ -373,18 +385,16 @@ fault session_write_experiment(struct veche_run *r)
 static fault open_resumption(const char *folder, const char *const *assignments, size_t n, bool alone,
                              struct resumption *from, char **text)
 {
-    struct mpi_seat seat;
-    size_t n_ranks = alone ? 1 : mpi_launched();
-    if (n_ranks < 2) {
-        TRY(resumption_open(folder, assignments, n, n_ranks, from));
-    } else {
-        TRY(mpi_join(false, &seat));
-        fault f = seat.rank == 0 ? resumption_open(folder, assignments, n, n_ranks, from) : OK;
-        TRY(mpi_agree(&seat, f, patience_s));
-    }
+    struct ranks ranks = {0};
+    size_t n_launched;
+    const struct world_door *door = world_launched(&n_launched);
+    if (n_launched > 1 && !alone)
+        TRY(door->join(false, &ranks));
+    fault f = ranks.self == 0 ? resumption_open(folder, assignments, n, ranks.n ? ranks.n : 1, from) : OK;
+    TRY(world_agree(&ranks, f, patience_s));
     *text = from->text;
     from->text = NULL;
-    return n_ranks < 2 ? OK : mpi_spread_text(&seat, text, patience_s);
+    return world_spread_text(&ranks, text, patience_s);
 }
 
 /* From here on the folder is the run's. */
@@ -392,9 +402,7 @@ static fault go_on(struct veche_run *r, struct resumption *from)
 {
     bool leads = r->world->ops->leads(r->world);
     fault f = leads ? session_is_same(r, from) : OK;
-    if (r->seat.n_ranks > 1)
-        f = mpi_agree(&r->seat, f, r->experiment->network.patience_s);
-    TRY(f);
+    TRY(world_agree(&r->ranks, f, r->experiment->network.patience_s));
     if (!leads)
         return OK;
     r->folder = from->folder;
@@ -470,7 +478,16 @@ int veche_run_lost(const veche_run *r, char *who, size_t n)
 
 size_t veche_processes(void)
 {
-    return mpi_launched();
+    size_t n;
+    world_launched(&n);
+    return n;
+}
+
+const char *veche_launched_world(void)
+{
+    size_t n;
+    const struct world_door *door = world_launched(&n);
+    return door ? door->name : NULL;
 }
 
 const char *veche_run_folder(const veche_run *r)

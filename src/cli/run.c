@@ -98,10 +98,12 @@ static int train(veche_run *r, struct progress *progress, bool json, struct watc
 
 int cli_refuse_crowd(const veche_experiment *e)
 {
-    if (veche_processes() < 2 || strcmp(veche_experiment_world(e), "mpi") == 0)
+    if (veche_processes() < 2 || strcmp(veche_experiment_world(e), veche_launched_world()) == 0)
         return 0;
-    fprintf(stderr, "veche: %zu processes were started, but the experiment's world is '%s', which is one process: write world=mpi\n",
-            veche_processes(), veche_experiment_world(e));
+    fprintf(stderr,
+            "veche: %zu processes were started, but the experiment's world is '%s', which is one process: "
+            "write world=%s\n",
+            veche_processes(), veche_experiment_world(e), veche_launched_world());
     return 1;
 }
 
@@ -143,7 +145,9 @@ static int resume_comparison(const struct words *w)
 {
     int failed = w->n_overrides > 0;
     if (failed)
-        fprintf(stderr, "veche: %s: a comparison goes on as it was begun, with the same settings for all: %s cannot change\n",
+        fprintf(stderr,
+                "veche: %s: a comparison goes on as it was begun, with the same settings for all: %s cannot "
+                "change\n",
                 w->file, w->overrides[0]);
     free(w->overrides);
     return failed ? failed : cli_resume_comparison(w->file, w->json);
@@ -151,15 +155,16 @@ static int resume_comparison(const struct words *w)
 
 int cli_resume(int argc, char **argv)
 {
-    static const struct argp parser = {
-        resume_options,
-        take_word,
-        "RUN [key=value ...]",
-        "Goes on with the run in folder RUN from its last checkpoint, or with the comparison in folder RUN. A few values of a run may "
-        "change: train.epochs=20 to go on for longer, train.stop=never, engine.threads, how often to evaluate and save",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp parser = {resume_options,
+                                       take_word,
+                                       "RUN [key=value ...]",
+                                       "Goes on with the run in folder RUN from its last checkpoint, or with "
+                                       "the comparison in folder RUN. A few values of a run may "
+                                       "change: train.epochs=20 to go on for longer, train.stop=never, "
+                                       "engine.threads, how often to evaluate and save",
+                                       NULL,
+                                       NULL,
+                                       NULL};
     struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
     struct progress progress;
     struct watchman watchman;

@@ -11,16 +11,16 @@
  */
 #include "collective/steps.h"
 
-static fault add_up(struct group *g, struct part p)
+static fault add_up(struct group *g, struct span p)
 {
     for (size_t i = 0; i < g->n; i++)
-        g->terms[i] = (struct term){1, p.row, i == g->rank ? NULL : &g->parcels[i], 0};
-    return link_mix(g->link, p.row, p.first, p.end, g->terms, g->n);
+        g->terms[i] = (struct term){1, span_row(p), i == g->rank ? NULL : &g->parcels[i], 0};
+    return link_mix(g->link, span_row(p), p.first, p.end, g->terms, g->n);
 }
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
-    struct part all = {row, first, end};
+    struct span all = {1u << row, first, end};
     uint64_t tag = group_tag(g);
     for (size_t s = 1; s < g->n; s++) {
         size_t from = (g->rank + g->n - s) % g->n;

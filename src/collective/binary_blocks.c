@@ -95,7 +95,7 @@ struct tags {
 
 /* My share, to all members of the next larger block that together have it, then the word to begin. */
 static fault serve_larger(struct group *g, const struct tags *t, const struct whereabouts *at,
-                          struct part all)
+                          struct span all)
 {
     size_t d = at->larger->levels - at->mine->levels, end = (at->index + 1) << d;
     for (size_t i = at->index << d; i < end && must_ask(at->larger, at->mine); i++)
@@ -108,7 +108,7 @@ static fault serve_larger(struct group *g, const struct tags *t, const struct wh
 }
 
 static fault hear_from_larger(struct group *g, const struct tags *t, const struct whereabouts *at,
-                              struct part all)
+                              struct span all)
 {
     size_t d = at->larger->levels - at->mine->levels;
     for (size_t i = at->index << d; i < (at->index + 1) << d; i++)
@@ -117,7 +117,7 @@ static fault hear_from_larger(struct group *g, const struct tags *t, const struc
 }
 
 static fault halve(struct group *g, const struct tags *t, const struct whereabouts *at, const struct cube *c,
-                   struct part mine)
+                   struct span mine)
 {
     for (size_t level = c->levels; level-- > 0;) {
         if (level == 0 && at->smaller && must_ask(at->mine, at->smaller))
@@ -128,7 +128,7 @@ static fault halve(struct group *g, const struct tags *t, const struct whereabou
 }
 
 /* Up to the larger block and back; the largest turns round at once. */
-static fault meet_larger(struct group *g, const struct tags *t, const struct whereabouts *at, struct part all)
+static fault meet_larger(struct group *g, const struct tags *t, const struct whereabouts *at, struct span all)
 {
     if (!at->larger)
         return OK;
@@ -139,7 +139,7 @@ static fault meet_larger(struct group *g, const struct tags *t, const struct whe
 }
 
 static fault tell_smaller(struct group *g, const struct tags *t, const struct whereabouts *at,
-                          struct part share)
+                          struct span share)
 {
     if (!at->smaller)
         return OK;
@@ -149,7 +149,7 @@ static fault tell_smaller(struct group *g, const struct tags *t, const struct wh
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
-    struct part all = {row, first, end};
+    struct span all = {1u << row, first, end};
     struct whereabouts at;
     find_block(g, &at);
     struct cube c = {at.mine->levels, at.index, rank_in_block, at.mine};

@@ -20,7 +20,7 @@
 
 #include "collective/steps.h"
 
-static fault swap(struct group *g, const struct fold *f, struct part all)
+static fault swap(struct group *g, const struct fold *f, struct span all)
 {
     uint64_t tag = group_tag(g);
     for (size_t d = f->p / 2; f->goes_on && d; d /= 2) {
@@ -33,7 +33,7 @@ static fault swap(struct group *g, const struct fold *f, struct part all)
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
-    struct part all = {row, first, end};
+    struct span all = {1u << row, first, end};
     struct fold f = fold_of(g);
     TRY(fold_in(g, &f, all));
     TRY(swap(g, &f, all));

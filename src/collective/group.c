@@ -6,9 +6,9 @@
 
 #include "base/rng.h"
 
-#define NEWCOMER         UINT64_MAX /* in place of a generation */
-#define KNOCK            ((1ull << 62) + 16)
-#define GENERATION_ALONE (1ull << 22) /* no other way of forming groups gets so far */
+#define NEWCOMER         UINT64_MAX      /* in place of a generation */
+#define KNOCK            (TAG_GROUP - 1) /* above those of calls */
+#define GENERATION_ALONE (1ull << 22)    /* no other way of forming groups gets so far */
 
 /* A tag within its generation: 12 bits that tell lists of members apart, so that two who do not agree never
  * take each other's messages for what they expect, and a number. No list has the last of these; it is for

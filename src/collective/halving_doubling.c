@@ -51,30 +51,30 @@ static size_t n_parts(struct arc a)
     return a.first + a.n > a.m ? 2 : 1;
 }
 
-static struct part arc_part(struct arc a, struct part whole, size_t i)
+static struct span arc_span(struct arc a, struct span whole, size_t i)
 {
     size_t end = a.first + a.n, from = i ? 0 : a.first, to = i ? end - a.m : end < a.m ? end : a.m;
-    return (struct part){whole.row, part_of(whole, from, a.m).first, part_of(whole, to - 1, a.m).end};
+    return (struct span){whole.rows, span_of(whole, from, a.m).first, span_of(whole, to - 1, a.m).end};
 }
 
 /* A step has two tags, one for either part. */
-static fault swap_arcs(struct group *g, struct part all, size_t to, struct arc mine, size_t from,
+static fault swap_arcs(struct group *g, struct span all, size_t to, struct arc mine, size_t from,
                        struct arc theirs, bool add)
 {
     uint64_t tags[2];
     tags[0] = group_tag(g);
     tags[1] = group_tag(g);
     for (size_t i = 0; i < n_parts(mine); i++)
-        TRY(step_give(g, to % g->n, tags[i], arc_part(mine, all, i)));
+        TRY(step_give(g, to % g->n, tags[i], arc_span(mine, all, i)));
     for (size_t i = 0; i < n_parts(theirs); i++) {
-        struct part p = arc_part(theirs, all, i);
+        struct span p = arc_span(theirs, all, i);
         TRY(add ? step_add(g, from % g->n, tags[i], p) : step_take(g, from % g->n, tags[i], p));
     }
     return OK;
 }
 
 /* A step there, those after it with what is left, and the step back. */
-static fault circle(struct group *g, struct part all, size_t s)
+static fault circle(struct group *g, struct span all, size_t s)
 {
     size_t m = g->n, h = upper_half(s), after = g->rank + h, before = g->rank + m - h;
     struct arc first = arc_of(g->rank, s - h, m), last = arc_of(after, s - h, m);
@@ -95,7 +95,7 @@ static size_t itself(const void *ctx, size_t index)
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
-    struct part all = {row, first, end};
+    struct span all = {1u << row, first, end};
     struct cube c = {log2_floor(g->n), g->rank, itself, NULL};
     if (!is_power_of_two(g->n))
         return circle(g, all, g->n);
@@ -106,17 +106,17 @@ static fault sum(struct group *g, enum row row, size_t first, size_t end)
 
 /* ---- what it costs ---- */
 
-static size_t arc_floats(struct arc a, struct part all)
+static size_t arc_floats(struct arc a, struct span all)
 {
     size_t floats = 0;
     for (size_t i = 0; i < n_parts(a); i++)
-        floats += part_size(arc_part(a, all, i));
+        floats += span_size(arc_span(a, all, i));
     return floats;
 }
 
 static void busiest_in_circle(size_t m, size_t n, double *messages, double *sent)
 {
-    struct part all = {.end = n};
+    struct span all = {.end = n};
     for (size_t rank = 0; rank < m; rank++) {
         size_t parts = 0, floats = 0;
         for (size_t s = m, h; s > 1; s = h) {

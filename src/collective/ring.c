@@ -10,13 +10,13 @@
  */
 #include "collective/steps.h"
 
-static fault turn(struct group *g, struct part all, size_t share, bool add)
+static fault turn(struct group *g, struct span all, size_t share, bool add)
 {
     size_t m = g->n, next = (g->rank + 1) % m, before = (g->rank + m - 1) % m;
     for (size_t s = 0; s + 1 < m; s++) {
         uint64_t tag = group_tag(g);
-        TRY(step_give(g, next, tag, part_of(all, (share + m - s) % m, m)));
-        struct part theirs = part_of(all, (share + m - s - 1) % m, m);
+        TRY(step_give(g, next, tag, span_of(all, (share + m - s) % m, m)));
+        struct span theirs = span_of(all, (share + m - s - 1) % m, m);
         TRY(add ? step_add(g, before, tag, theirs) : step_take(g, before, tag, theirs));
     }
     return OK;
@@ -24,7 +24,7 @@ static fault turn(struct group *g, struct part all, size_t share, bool add)
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
-    struct part all = {row, first, end};
+    struct span all = {1u << row, first, end};
     TRY(turn(g, all, g->rank, true));
     return turn(g, all, (g->rank + 1) % g->n, false);
 }

@@ -38,7 +38,7 @@ static fault around_it(struct group *g, const struct pieces *in, const struct pi
 
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
-    struct part all = {row, first, end};
+    struct span all = {1u << row, first, end};
     struct pieces in = pieces_of(g, all), out = pieces_of(g, all);
     return g->rank == 0 ? in_the_middle(g, &in, &out) : around_it(g, &in, &out);
 }

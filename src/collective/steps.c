@@ -1,37 +1,38 @@
 /* steps.c - see steps.h. */
 #include "collective/steps.h"
 
-/* ---- parts ---- */
+/* ---- spans ---- */
 
-fault step_give(struct group *g, size_t to, uint64_t tag, struct part p)
+fault step_give(struct group *g, size_t to, uint64_t tag, struct span p)
 {
-    return group_send(g, to, tag, (struct span){1u << p.row, p.first, p.end});
+    return group_send(g, to, tag, p);
 }
 
-static fault step_mix(struct group *g, size_t from, uint64_t tag, struct part p, bool add)
+static fault step_mix(struct group *g, size_t from, uint64_t tag, struct span p, bool add)
 {
     struct parcel *parcel = &g->parcels[from];
     TRY(group_recv(g, from, tag, parcel));
-    struct term terms[] = {{1, p.row, NULL, 0}, {1, p.row, parcel, 0}};
-    fault f = add ? link_mix(g->link, p.row, p.first, p.end, terms, 2)
-                  : link_mix(g->link, p.row, p.first, p.end, terms + 1, 1);
+    enum row row = span_row(p);
+    struct term terms[] = {{1, row, NULL, 0}, {1, row, parcel, 0}};
+    fault f = add ? link_mix(g->link, row, p.first, p.end, terms, 2)
+                  : link_mix(g->link, row, p.first, p.end, terms + 1, 1);
     link_drop(g->link, parcel);
     return f;
 }
 
-fault step_add(struct group *g, size_t from, uint64_t tag, struct part p)
+fault step_add(struct group *g, size_t from, uint64_t tag, struct span p)
 {
     return step_mix(g, from, tag, p, true);
 }
 
-fault step_take(struct group *g, size_t from, uint64_t tag, struct part p)
+fault step_take(struct group *g, size_t from, uint64_t tag, struct span p)
 {
     return step_mix(g, from, tag, p, false);
 }
 
 fault step_tell(struct group *g, size_t to, uint64_t tag)
 {
-    return step_give(g, to, tag, (struct part){ROW_PARAMS, 0, 0});
+    return step_give(g, to, tag, (struct span){ROWS_PARAMS, 0, 0});
 }
 
 fault step_hear(struct group *g, size_t from, uint64_t tag)
@@ -41,18 +42,18 @@ fault step_hear(struct group *g, size_t from, uint64_t tag)
     return OK;
 }
 
-struct part part_of(struct part whole, size_t i, size_t n)
+struct span span_of(struct span whole, size_t i, size_t n)
 {
-    size_t size = part_size(whole) / n, longer = part_size(whole) % n;
+    size_t size = span_size(whole) / n, longer = span_size(whole) % n;
     size_t first = whole.first + i * size + (i < longer ? i : longer);
-    return (struct part){whole.row, first, first + size + (i < longer)};
+    return (struct span){whole.rows, first, first + size + (i < longer)};
 }
 
-struct part part_half(struct part whole, bool upper)
+struct span span_half(struct span whole, bool upper)
 {
-    size_t middle = whole.end - part_size(whole) / 2;
-    return upper ? (struct part){whole.row, middle, whole.end}
-                 : (struct part){whole.row, whole.first, middle};
+    size_t middle = whole.end - span_size(whole) / 2;
+    return upper ? (struct span){whole.rows, middle, whole.end}
+                 : (struct span){whole.rows, whole.first, middle};
 }
 
 size_t log2_floor(size_t n)
@@ -82,17 +83,17 @@ size_t piece_longest(size_t floats)
     return (floats + n - 1) / n;
 }
 
-struct pieces pieces_of(struct group *g, struct part whole)
+struct pieces pieces_of(struct group *g, struct span whole)
 {
-    struct pieces all = {.whole = whole, .n = piece_count(part_size(whole))};
+    struct pieces all = {.whole = whole, .n = piece_count(span_size(whole))};
     for (size_t i = 0; i < all.n; i++)
         all.tag[i] = group_tag(g);
     return all;
 }
 
-struct part piece_of(const struct pieces *all, size_t i)
+struct span piece_of(const struct pieces *all, size_t i)
 {
-    return part_of(all->whole, i, all->n);
+    return span_of(all->whole, i, all->n);
 }
 
 /* ---- the tree ---- */
@@ -119,36 +120,36 @@ struct seat tree_seat(size_t rank, size_t n)
 
 /* ---- the cube ---- */
 
-struct part cube_share(struct part whole, size_t levels, size_t index)
+struct span cube_share(struct span whole, size_t levels, size_t index)
 {
     for (size_t level = levels; level-- > 0;)
-        whole = part_half(whole, index >> level & 1);
+        whole = span_half(whole, index >> level & 1);
     return whole;
 }
 
-fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct part *mine)
+fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct span *mine)
 {
     bool upper = c->index >> level & 1;
     size_t peer = c->rank(c->ctx, c->index ^ (size_t)1 << level);
-    TRY(step_give(g, peer, tag, part_half(*mine, !upper)));
-    *mine = part_half(*mine, upper);
+    TRY(step_give(g, peer, tag, span_half(*mine, !upper)));
+    *mine = span_half(*mine, upper);
     return step_add(g, peer, tag, *mine);
 }
 
-fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
+fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct span whole)
 {
     for (size_t level = c->levels; level-- > 0;)
         TRY(cube_halve(g, c, tag, level, &whole));
     return OK;
 }
 
-fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole)
+fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct span whole)
 {
     for (size_t level = 0; level < c->levels; level++) {
         size_t above = level + 1, done = c->index >> level, peer = c->index ^ (size_t)1 << level;
-        struct part both = cube_share(whole, c->levels - above, c->index >> above);
-        TRY(step_give(g, c->rank(c->ctx, peer), tag, part_half(both, done & 1)));
-        TRY(step_take(g, c->rank(c->ctx, peer), tag, part_half(both, !(done & 1))));
+        struct span both = cube_share(whole, c->levels - above, c->index >> above);
+        TRY(step_give(g, c->rank(c->ctx, peer), tag, span_half(both, done & 1)));
+        TRY(step_take(g, c->rank(c->ctx, peer), tag, span_half(both, !(done & 1))));
     }
     return OK;
 }
@@ -173,7 +174,7 @@ size_t fold_rank(const void *ctx, size_t index)
     return index < f->extra ? 2 * (f->extra - 1 - index) + 1 : index + f->extra;
 }
 
-fault fold_in(struct group *g, const struct fold *f, struct part p)
+fault fold_in(struct group *g, const struct fold *f, struct span p)
 {
     uint64_t tag = group_tag(g);
     if (g->rank >= 2 * f->extra)
@@ -181,7 +182,7 @@ fault fold_in(struct group *g, const struct fold *f, struct part p)
     return f->goes_on ? step_add(g, g->rank - 1, tag, p) : step_give(g, g->rank + 1, tag, p);
 }
 
-fault fold_out(struct group *g, const struct fold *f, struct part p)
+fault fold_out(struct group *g, const struct fold *f, struct span p)
 {
     uint64_t tag = group_tag(g);
     if (g->rank >= 2 * f->extra)

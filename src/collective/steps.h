@@ -1,4 +1,4 @@
-/* steps.h - the moves all collectives are made of: a part of a row goes to a member, is added, is taken over.
+/* steps.h - the moves all collectives are made of: a span of a row goes to a member, is added, is taken over.
  *
  * Every step of a collective has a tag of its own, also where the same two members meet again: were messages
  * of several steps told apart by their order alone, one that was lost would make the next one pass for it.
@@ -8,28 +8,29 @@
 
 #include "collective/collective.h"
 
-struct part { /* the floats [first, end) of a row */
-    enum row row;
-    size_t first, end;
-};
+/* Every span here is of one row. */
+static inline enum row span_row(struct span s)
+{
+    return (enum row)__builtin_ctz(s.rows);
+}
 
-fault step_give(struct group *g, size_t to, uint64_t tag, struct part p);
+fault step_give(struct group *g, size_t to, uint64_t tag, struct span p);
 /* mine = mine + theirs. A sum of two is the same in either order, so both ends of an exchange get the same
  * bits. */
-fault step_add(struct group *g, size_t from, uint64_t tag, struct part p);
+fault step_add(struct group *g, size_t from, uint64_t tag, struct span p);
 /* mine = theirs */
-fault step_take(struct group *g, size_t from, uint64_t tag, struct part p);
+fault step_take(struct group *g, size_t from, uint64_t tag, struct span p);
 
 /* A word, nothing but that it was said. */
 fault step_tell(struct group *g, size_t to, uint64_t tag);
 fault step_hear(struct group *g, size_t from, uint64_t tag);
 
-/* Part i of n, which differ by one float at most, the longer ones first. */
-struct part part_of(struct part whole, size_t i, size_t n);
+/* Span i of n, which differ by one float at most, the longer ones first. */
+struct span span_of(struct span whole, size_t i, size_t n);
 /* One half: the lower one is the longer. */
-struct part part_half(struct part whole, bool upper);
+struct span span_half(struct span whole, bool upper);
 
-static inline size_t part_size(struct part p)
+static inline size_t span_size(struct span p)
 {
     return p.end - p.first;
 }
@@ -46,13 +47,13 @@ size_t log2_ceil(size_t n);
 enum { PIECE_FLOATS = 16384, MOST_PIECES = 8 };
 
 struct pieces {
-    struct part whole;
+    struct span whole;
     size_t n;
     uint64_t tag[MOST_PIECES];
 };
 
-struct pieces pieces_of(struct group *g, struct part whole);
-struct part piece_of(const struct pieces *all, size_t i);
+struct pieces pieces_of(struct group *g, struct span whole);
+struct span piece_of(const struct pieces *all, size_t i);
 size_t piece_count(size_t floats);
 size_t piece_longest(size_t floats);
 
@@ -80,13 +81,13 @@ struct cube {
 };
 
 /* Of a part that is halved `levels` times: what the member with this index is left with. */
-struct part cube_share(struct part whole, size_t levels, size_t index);
+struct span cube_share(struct span whole, size_t levels, size_t index);
 /* Reduce-scatter, under one tag since every level has another partner: my share becomes the sum over the
  * members; the rest is undefined. One level of it: of the part that I have left, I keep a half. */
-fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct part *mine);
-fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
+fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct span *mine);
+fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct span whole);
 /* All-gather: everybody gets everybody's share. */
-fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct part whole);
+fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct span whole);
 
 /* ---- any number of members as a power of two ---- */
 
@@ -102,7 +103,7 @@ struct fold {
 };
 struct fold fold_of(const struct group *g);
 rank_of_index fold_rank; /* its ctx is the fold */
-fault fold_in(struct group *g, const struct fold *f, struct part p);
-fault fold_out(struct group *g, const struct fold *f, struct part p);
+fault fold_in(struct group *g, const struct fold *f, struct span p);
+fault fold_out(struct group *g, const struct fold *f, struct span p);
 
 #endif

@@ -71,6 +71,17 @@ static inline const uint8_t *samples_bytes(const struct samples *s, const struct
     return h->bytes + (h->is_packed ? i : p.sample) * samples_one(s);
 }
 
+/* Of samples that are held those from pick `first` on; it is the whole that is let go. */
+static inline struct held samples_held_from(const struct samples *s, const struct held *h, size_t first)
+{
+    struct held some = *h;
+    if (some.is_packed) {
+        some.bytes += first * samples_one(s);
+        some.samples += first;
+    }
+    return some;
+}
+
 /* At most a batch, or SAMPLES_AT_ONCE. Streamed samples that are not there yet are waited for, which may end in a fault: the
  * disk is too slow, or the file is not what it was. Whoever holds some and wants more must let go of some first unless
  * they are fewer than samples_most_held. From any thread. */

@@ -26,7 +26,8 @@ fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setu
 /* Seconds of a replica's lesson, of its optimiser's step, and of a weighted sum of two rows of parameters. */
 struct engine_pace {
     double lesson_s, step_s, mix_s;
-    double scatter; /* how far two lessons at one time are apart, on average, as a part of the sum of both: their Gini index */
+    double
+        scatter; /* how far two lessons at one time are apart, on average, as a part of the sum of both: their Gini index */
 };
 
 /* So many engines, each with one replica and setup->threads threads, do all three over and over, each in a thread of

@@ -188,12 +188,56 @@ static fault check_samples(const struct samples *s, const struct graph *g, size_
     return OK;
 }
 
+/* A part gives passes, never lessons, and has rows for what crosses. */
+static fault check_passes(const struct engine_setup *s)
+{
+    const struct graph *g = s->graph;
+    const size_t sizes[] = {g->input_size, g->output_size, g->output_grad_size, g->input_grad_size};
+    if (s->micro_batches > s->batch)
+        return FAIL(FAULT_USAGE, "a batch of %zu cannot be cut into %zu", s->batch, s->micro_batches);
+    if (!s->flights && (g->n_sends || g->n_receives))
+        return FAIL(FAULT_USAGE, "a part of a network needs room for a micro-batch under way");
+    for (int i = 0; i < 4; i++)
+        if (row_size(s, ROW_INPUTS + i) != s->flights * micro_most(s) * sizes[i])
+            return FAIL(FAULT_USAGE, "a part of a network needs the rows of what crosses (rows_cross)");
+    return OK;
+}
+
+fault engine_check_lessons(const struct engine *e)
+{
+    return e->setup.flights ? FAIL(FAULT_USAGE, "this engine was opened for passes and gives no lessons")
+                            : OK;
+}
+
+fault engine_check_exams(const struct engine *e)
+{
+    return graph_is_whole(e->setup.graph) ? OK : FAIL(FAULT_USAGE, "a part of a network cannot be examined");
+}
+
+fault engine_check_passes(const struct engine *e, const struct pass *passes, size_t n)
+{
+    const struct engine_setup *s = &e->setup;
+    if (!s->flights)
+        return FAIL(FAULT_USAGE, "this engine was opened for lessons and gives no passes");
+    for (size_t i = 0; i < n; i++) {
+        const struct pass *p = &passes[i];
+        bool apart = p->kind == PASS_INPUTS || p->kind == PASS_WEIGHTS;
+        if (p->flight >= s->flights || p->micro >= micro_batches(s) || p->replica >= s->n_replicas)
+            return FAIL(FAULT_USAGE, "there is no such replica, flight or micro-batch");
+        if (p->kind != PASS_FORWARD && apart != s->splits)
+            return FAIL(FAULT_USAGE, "this engine was opened to give %s",
+                        s->splits ? "gradients of inputs and weights apart" : "backward in one pass");
+    }
+    return OK;
+}
+
 fault engine_check(const struct engine_setup *s, size_t most_channels)
 {
     TRY(check_samples(s->train, s->graph, most_channels));
     TRY(check_samples(s->test, s->graph, most_channels));
     if (s->n_replicas == 0 || s->batch == 0)
         return FAIL(FAULT_USAGE, "an engine needs at least one replica and one sample in a batch");
+    TRY(check_passes(s));
     if (row_size(s, ROW_PARAMS) != s->graph->size || row_size(s, ROW_GRADS) != s->graph->size ||
         row_size(s, ROW_STATS) != s->graph->stats_size)
         return FAIL(FAULT_USAGE, "an engine needs the rows of its network");

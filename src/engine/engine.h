@@ -20,18 +20,22 @@ struct engine_setup {
     const struct graph *graph;          /* borrowed for the engine's life */
     const struct samples *train, *test; /* borrowed for the engine's life */
     size_t n_replicas;
-    size_t n_spare;   /* more rows of everything after the replicas': room for copies under way */
-    struct rows rows; /* of every replica: rows_of, and what a strategy keeps */
-    size_t batch;     /* picks in every lesson */
+    size_t n_spare;       /* more rows of everything after the replicas': room for copies under way */
+    struct rows rows;     /* of every replica: rows_of, and what a strategy keeps */
+    size_t batch;         /* picks in every lesson */
+    size_t micro_batches; /* a batch is computed in so many, one after the other; at most `batch`; 0 is 1 */
+    size_t flights; /* passes in place of lessons: so many micro-batches under way at a time; 0: lessons */
+    bool splits;    /* passes: backward comes in two, PASS_INPUTS and PASS_WEIGHTS */
     enum precision precision;
-    int threads; /* 0: one for each core */
+    int threads;  /* 0: one for each core */
     enum isa isa; /* of our own loops, no better than this processor's; mostly ISA_BEST */
     const struct optim_settings *optim; /* borrowed; NULL: the engine only computes gradients */
     bool rows_on_host; /* the engine has `floats`, and should have them where other processes can map them */
     size_t device;     /* which of the machine's, for engines that have one; counted round and round */
 };
 
-/* One replica learns from one batch: its gradient row is overwritten, its statistics row moves.
+/* One replica learns from one batch: its gradient row is overwritten, its statistics row moves. The batch is cut into micro-batches
+ * (micro_of): each makes a gradient of its own, which are added in their order.
  *
  * While that goes on `ready` (NULL: nobody asks) is called whenever the floats [first, end of the row) of the gradients
  * have become final, as the pass back goes from the last layer to the first. It is called by the thread that runs the
@@ -40,11 +44,34 @@ struct engine_setup {
 struct lesson {
     size_t replica;
     const struct pick *picks; /* setup.batch of them, from the training samples                  */
-    uint64_t seed;            /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
-    double loss;              /* out: mean over the batch                                        */
-    size_t hits;              /* out: samples whose largest output is the label                  */
+    uint64_t seed; /* dropout: rng_hash(rng_hash(seed, op index), element) >> 40 < rate * 2^24 drops */
+    double loss;   /* out: mean over the batch                                        */
+    size_t hits;   /* out: samples whose largest output is the label                  */
     void (*ready)(void *ctx, size_t first);
     void *ready_ctx; /* borrowed */
+};
+
+/* One replica's part of a network computes one micro-batch: forward, and later backward, while others may be under way. A
+ * lesson of a whole network is its passes, forward and backward of the first micro-batch, of the second, ..., to the same bits.
+ *
+ *   PASS_FORWARD    reads ROW_INPUTS, makes ROW_OUTPUTS; moves statistics; the part with the loss gives loss and hits
+ *   PASS_BACKWARD   reads ROW_OUTPUT_GRADS, makes ROW_INPUT_GRADS and the gradient
+ *   PASS_INPUTS     the same without what only PASS_WEIGHTS makes: gradients of convolutions' and linear layers' weights
+ *
+ * Parameters must be the same in all passes of a micro-batch. */
+enum pass_kind { PASS_FORWARD, PASS_BACKWARD, PASS_INPUTS, PASS_WEIGHTS };
+struct pass {
+    size_t replica;
+    size_t
+        flight; /* < setup.flights: the same from a micro-batch's first pass to its last; whose values lie where */
+    enum pass_kind kind;
+    size_t micro;             /* which of the batch's */
+    const struct pick *picks; /* setup.batch of them: of the whole batch */
+    uint64_t seed;            /* of the lesson */
+    bool adds;                /* backward: gradients are added to what is there; else they overwrite it */
+    double
+        loss; /* out: of the samples of this micro-batch, divided by the batch's; their sum is the lesson's */
+    size_t hits; /* out */
 };
 
 /* One replica (or spare row, for parameters that nobody owns) is examined on samples [first, first + n) of the test set (or the training set), statistics as they
@@ -89,8 +116,9 @@ struct blend {
 /* What a device does in one round of lessons and steps of all replicas, for those who measure it. */
 enum { WORK_KERNELS = 64 };
 struct engine_work {
-    double bytes;                              /* the least that its memory has to move */
-    double peak_bytes_per_s, peak_flops_per_s; /* ceilings, just measured: a copy; multiply-adds in this precision */
+    double bytes; /* the least that its memory has to move */
+    double peak_bytes_per_s,
+        peak_flops_per_s; /* ceilings, just measured: a copy; multiply-adds in this precision */
     struct work_kernel {
         const char *name;
         double ms; /* of all calls in the round */
@@ -103,7 +131,7 @@ struct engine { /* the part all engines share; each embeds it first */
     const struct engine_ops *ops;
     struct engine_setup setup;
     const struct block *shared; /* all rows, in memory that other processes can map; NULL: nobody can */
-    char aside[200]; /* why `auto` did not take a faster engine; mostly empty */
+    char aside[200];            /* why `auto` did not take a faster engine; mostly empty */
 };
 
 struct engine_ops {
@@ -120,6 +148,7 @@ struct engine_ops {
     /* Each blocks until all are done. Replicas of one call are all different. Nothing is allocated. A fault leaves
      * losses and gradients undefined, parameters untouched. */
     fault (*learn)(struct engine *e, struct lesson *lessons, size_t n);
+    fault (*pass)(struct engine *e, struct pass *passes, size_t n);
     fault (*examine)(struct engine *e, struct exam *exams, size_t n);
     fault (*update)(struct engine *e, const struct update *updates, size_t n);
     fault (*mix)(struct engine *e, const struct blend *blends, size_t n);
@@ -154,8 +183,12 @@ extern const struct engine_ops engine_cuda; /* NVIDIA GPUs; only where the build
 extern const struct kinds engine_kinds;
 
 /* For engines: there is a replica and a batch, the rows are the network's, and the samples (or NULL) fit it and have no more
- * channels than the engine can normalise. */
+ * channels than the engine can normalise; a batch can be cut as asked, and a part has the rows of what crosses. */
 fault engine_check(const struct engine_setup *s, size_t most_channels);
+/* That an engine was opened for lessons; for such passes; that its graph has an end that can be examined. */
+fault engine_check_lessons(const struct engine *e);
+fault engine_check_exams(const struct engine *e);
+fault engine_check_passes(const struct engine *e, const struct pass *passes, size_t n);
 
 /* For engines, while a lesson runs. `told` begins as what is told of a row before anything is final (of an empty row 0
  * is told as well), and falls with what is told. */
@@ -175,6 +208,31 @@ void lessons_tell(const struct lesson *lessons, size_t n);
 
 /* Where the floats of an op's parameters end; 0: it has none. */
 size_t op_floats_end(const struct graph *g, const struct op *op);
+
+/* The samples of a micro-batch: [first, first + n) of the batch's. The larger ones come first; no two differ by more than one. */
+struct micro {
+    size_t first, n;
+};
+static inline size_t micro_batches(const struct engine_setup *setup)
+{
+    return setup->micro_batches ? setup->micro_batches : 1;
+}
+static inline struct micro micro_of(const struct engine_setup *setup, size_t micro)
+{
+    size_t n = setup->batch / micro_batches(setup), longer = setup->batch % micro_batches(setup);
+    return (struct micro){micro * n + (micro < longer ? micro : longer), n + (micro < longer)};
+}
+/* The most samples in a micro-batch. */
+static inline size_t micro_most(const struct engine_setup *setup)
+{
+    return micro_of(setup, 0).n;
+}
+
+/* Where a crossing's values or gradients lie in a row, from float to float. */
+static inline size_t crossing_at(const struct engine_setup *setup, enum row row, size_t flight, size_t at)
+{
+    return setup->rows.of[row].size / setup->flights * flight + at * micro_most(setup);
+}
 
 /* Floats in a row; 0: there is no such row. */
 static inline size_t row_size(const struct engine_setup *setup, enum row row)

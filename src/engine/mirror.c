@@ -50,6 +50,39 @@ static fault mirror_learn(struct engine *e, struct lesson *lessons, size_t n)
     return OK;
 }
 
+/* What a pass reads is here, and what it makes is wanted here: rows of all flights, since rows go as they are. */
+static fault send_pass(struct mirror *m, const struct pass *p)
+{
+    TRY(send_model(m, p->replica));
+    if (p->kind == PASS_FORWARD)
+        return send(m, ROW_INPUTS, p->replica);
+    if (p->adds)
+        TRY(send(m, ROW_GRADS, p->replica));
+    return send(m, ROW_OUTPUT_GRADS, p->replica);
+}
+
+static fault fetch_pass(struct mirror *m, const struct pass *p)
+{
+    if (p->kind == PASS_FORWARD) {
+        TRY(fetch(m, ROW_STATS, p->replica));
+        return fetch(m, ROW_OUTPUTS, p->replica);
+    }
+    TRY(fetch(m, ROW_GRADS, p->replica));
+    return fetch(m, ROW_INPUT_GRADS, p->replica);
+}
+
+static fault mirror_pass(struct engine *e, struct pass *passes, size_t n)
+{
+    struct mirror *m = (struct mirror *)e;
+    TRY(engine_check_passes(e, passes, n));
+    for (size_t i = 0; i < n; i++)
+        TRY(send_pass(m, &passes[i]));
+    TRY(m->device->ops->pass(m->device, passes, n));
+    for (size_t i = 0; i < n; i++)
+        TRY(fetch_pass(m, &passes[i]));
+    return OK;
+}
+
 static fault mirror_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct mirror *m = (struct mirror *)e;
@@ -63,7 +96,8 @@ static void mirror_describe(const struct engine *e, char *text, size_t n)
     const struct mirror *m = (const struct mirror *)e;
     m->device->ops->describe(m->device, text, n);
     size_t used = strlen(text);
-    snprintf(text + used, n - used, "; %.1f MiB of rows on the host", (double)host_row_bytes(&m->host) / 0x1p20);
+    snprintf(text + used, n - used, "; %.1f MiB of rows on the host",
+             (double)host_row_bytes(&m->host) / 0x1p20);
 }
 
 static void mirror_close(struct engine *e)
@@ -81,6 +115,9 @@ static struct engine_setup device_setup(const struct engine_setup *setup)
     struct engine_setup s = *setup;
     s.rows_on_host = false;
     s.rows = rows_of(s.graph, NULL);
+    for (enum row row = ROW_INPUTS; row < setup->rows.n; row++)
+        s.rows.of[row] = setup->rows.of[row];
+    s.rows.n = setup->rows.n > ROW_INPUTS ? setup->rows.n : s.rows.n;
     s.optim = NULL;
     return s;
 }
@@ -95,6 +132,7 @@ fault mirror_open(const struct engine_ops *device, const struct engine_setup *se
                                  .gradients_late = true,
                                  .close = mirror_close,
                                  .learn = mirror_learn,
+                                 .pass = mirror_pass,
                                  .examine = mirror_examine,
                                  .update = host_update,
                                  .mix = host_mix,

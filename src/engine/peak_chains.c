@@ -8,7 +8,8 @@ static float multiply_add(size_t steps, volatile const float *start)
 {
     lanes x[PEAK_CHAINS], sum = {0};
     for (int c = 0; c < PEAK_CHAINS; c++)
-        x[c] = (lanes){0} + *start + (float)c; /* read anew for each, or the compiler would keep a single chain */
+        x[c] = (lanes){0} + *start +
+               (float)c; /* read anew for each, or the compiler would keep a single chain */
     for (size_t s = 0; s < steps; s++)
 #pragma GCC unroll 12
         for (int c = 0; c < PEAK_CHAINS; c++)

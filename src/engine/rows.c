@@ -29,15 +29,29 @@ struct rows rows_of(const struct graph *g, const struct optim_settings *optim)
 void rows_keep(struct rows *rows, struct row_entry entry)
 {
     enum row row = ROW_KEPT;
-    while (row < N_ROWS && rows->of[row].name)
+    while (row < ROW_INPUTS && rows->of[row].name)
         row++;
-    assert(row < N_ROWS && entry.name);
+    assert(row < ROW_INPUTS && entry.name);
     put(rows, row, entry);
+}
+
+void rows_cross(struct rows *rows, const struct graph *part, size_t flights, size_t most)
+{
+    size_t n = flights * most;
+    put(rows, ROW_INPUTS, (struct row_entry){.name = "inputs", .size = n * part->input_size});
+    put(rows, ROW_OUTPUTS, (struct row_entry){.name = "outputs", .size = n * part->output_size});
+    put(rows, ROW_OUTPUT_GRADS,
+        (struct row_entry){.name = "gradients of outputs", .size = n * part->output_grad_size});
+    put(rows, ROW_INPUT_GRADS,
+        (struct row_entry){.name = "gradients of inputs", .size = n * part->input_grad_size});
 }
 
 static const char *owner_of(enum row row)
 {
-    return row >= ROW_KEPT ? "strategy" : row >= ROW_SLOT ? "optimiser" : "network";
+    return row >= ROW_INPUTS ? "part"
+           : row >= ROW_KEPT ? "strategy"
+           : row >= ROW_SLOT ? "optimiser"
+                             : "network";
 }
 
 void rows_describe(const struct rows *rows, size_t n_replicas, FILE *to)

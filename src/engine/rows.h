@@ -3,6 +3,7 @@
  *   engine       ROW_PARAMS, ROW_GRADS, ROW_STATS
  *   optimiser    ROW_SLOT, ROW_SLOT + 1, ...       its slots
  *   strategy     ROW_KEPT, ROW_KEPT + 1, ...       what it keeps from round to round
+ *   part         ROW_INPUTS .. ROW_OUTPUT_GRADS    what crosses between parts of a network
  *
  * A row is a vector of floats, of a length of its own. All replicas have the same rows. A row that nobody asked for has no
  * floats, and takes no memory.
@@ -25,7 +26,11 @@ enum row { /* a row's place in the table */
            ROW_STATS,
            ROW_SLOT,
            ROW_KEPT = ROW_SLOT + OPTIM_SLOTS,
-           N_ROWS = ROW_KEPT + KEPT_ROWS
+           ROW_INPUTS = ROW_KEPT + KEPT_ROWS, /* values received: written before a pass forward */
+           ROW_OUTPUTS,                       /* values to be sent, after it                     */
+           ROW_OUTPUT_GRADS,                  /* their gradients: written before a pass backward */
+           ROW_INPUT_GRADS,                   /* gradients to be sent back, after it             */
+           N_ROWS
 };
 
 struct rows {
@@ -48,10 +53,13 @@ struct rows rows_of(const struct graph *g, const struct optim_settings *optim);
 /* One more for the strategy, after those that it has. */
 void rows_keep(struct rows *rows, struct row_entry entry);
 
-/* Whether what a row holds is of use after the round: a gradient is not. */
+/* Those of a part that has so many micro-batches under way at a time, each of at most `most` samples. */
+void rows_cross(struct rows *rows, const struct graph *part, size_t flights, size_t most);
+
+/* Whether what a row holds is of use after the round: gradients are not, nor is what crosses. */
 static inline bool row_lasts(enum row row)
 {
-    return row != ROW_GRADS;
+    return row != ROW_GRADS && row < ROW_INPUTS;
 }
 
 /* A line for each row: what it is called, who asked for it, its floats and memory; and the sum, of n replicas. */
@@ -63,7 +71,7 @@ typedef unsigned row_set;
 #define ROWS_STATS   (1u << ROW_STATS)
 #define ROWS_GRADS   (1u << ROW_GRADS)
 #define ROWS_SLOTS   ((1u << ROW_KEPT) - (1u << ROW_SLOT))
-#define ROWS_KEPT    ((1u << N_ROWS) - (1u << ROW_KEPT))
+#define ROWS_KEPT    ((1u << ROW_INPUTS) - (1u << ROW_KEPT))
 #define ROWS_LASTING (ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS | ROWS_KEPT)
 
 #endif

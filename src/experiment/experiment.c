@@ -69,12 +69,16 @@ static fault decode_stop(const struct decoder *d, const struct node *node, struc
     return node->n ? OK : fail_node(node, "nothing is written here that could end a run: accuracy, loss or no_progress");
 }
 
-static fault decode_train(const struct decoder *d, struct train_settings *out)
+static fault decode_train(const struct decoder *d, int64_t batch, struct train_settings *out)
 {
     static const char *const others[] = {"stop", NULL};
     const struct node *train;
     TRY(find_section(d, "train", &train));
     TRY(decode_map(d, train, &(struct form){.rows = {decode_rows_of(SECTION_TRAIN, out)}, .others = others}, train));
+    if (out->accumulate > batch)
+        return fail_node(node_find(train, "accumulate"),
+                         "a batch of %lld sample%s cannot be cut into %lld micro-batches (data.batch)",
+                         (long long)batch, batch == 1 ? "" : "s", (long long)out->accumulate);
     return decode_stop(d, node_find(train, "stop"), &out->stop);
 }
 
@@ -127,7 +131,7 @@ static fault decode_experiment(const struct decoder *d, struct experiment *e)
     TRY(decode_topology(d, &e->topology));
     TRY(decode_choice(d, node_find(top, "strategy"), KIND_STRATEGY, "single", plain, &e->strategy));
     TRY(decode_choice(d, node_find(top, "world"), KIND_WORLD, "local", plain, &e->world));
-    TRY(decode_train(d, &e->train));
+    TRY(decode_train(d, e->data.batch, &e->train));
     TRY(decode_choice(d, node_find(top, "engine"), KIND_ENGINE, "auto", engine, &e->engine.kind));
     TRY(decode_machines(d, e->agents, &e->machines));
     e->members = e->agents;

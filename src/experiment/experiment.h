@@ -34,6 +34,8 @@ struct layer { /* one item of a network written as a list */
     void *settings;
     const char *name; /* as written under `name`, or NULL */
     struct place place;
+    struct texts from; /* names of the layers that it reads; none: the one before */
+    struct place from_place;
     struct layer *body; /* a layer that holds layers (`residual`): the first; else NULL */
     struct layer *next;
 };
@@ -65,6 +67,7 @@ static inline bool stop_is_written(const struct stop_settings *s)
 
 struct train_settings { /* train: */
     double epochs;
+    int64_t accumulate; /* micro-batches that a batch is cut into; at most data.batch */
     int64_t seed;
     struct every evaluate_every, checkpoint_every;
     int64_t keep; /* checkpoints kept */

@@ -25,6 +25,7 @@ struct kind {
     int64_t (*helpers)(const void *settings, int64_t agents);
     bool holds_layers;   /* a layer made of layers, `residual: [conv: {...}, relu]`; with settings of its own:
                             `residual: {setting: ..., layers: [...]}` */
+    bool joins_layers;   /* a layer that reads several: `concat: [a, b]` is short for `concat: {from: [a, b]}` */
 };
 
 /* What was chosen: the row and its settings, filled from the fields. */

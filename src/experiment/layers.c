@@ -4,12 +4,35 @@
  *   - conv: {out: 16, name: first}          with settings
  *   - residual: [conv: {out: 16}, relu]     a layer made of layers
  *   - residual: {name: block, layers: [...]}
+ *   - conv: {out: 16, from: first}          a layer that reads another than the one before
+ *   - concat: [first, block]                a layer that joins several: {from: [first, block]}
  */
 #include "base/field.h"
 #include "base/text.h"
 #include "experiment/decode.h"
 
 static fault decode_layers(const struct decoder *d, const struct node *list, struct layer **out);
+
+/* `settings` of a layer that joins others may be what stands for `from` alone. */
+static bool is_from(const struct kind *kind, const struct node *settings)
+{
+    return kind->joins_layers && settings && settings->kind != NODE_MAP;
+}
+
+static fault decode_from(const struct decoder *d, const struct node *node, const struct node *from,
+                         struct layer *layer)
+{
+    const struct kind *kind = layer->kind;
+    if (from && !layer->from.n)
+        TRY(decode_field(d, from, &section_rows[SECTION_LAYER].fields[LAYER_FROM], layer));
+    if (from && !layer->from.n)
+        return fail_node(from, "a layer's name is expected here, or a list of names");
+    if (kind->joins_layers && !from)
+        return fail_node(node, "%s joins layers, but none are named, as in '%s: [a, b]'", kind->name,
+                         kind->name);
+    layer->from_place = from ? from->place : layer->place;
+    return OK;
+}
 
 static fault decode_layer_settings(const struct decoder *d, const struct node *node,
                                    const struct node *settings, struct choice *choice, struct layer *layer)
@@ -21,14 +44,20 @@ static fault decode_layer_settings(const struct decoder *d, const struct node *n
         .rows = {{kind->fields, kind->n_fields, choice->settings}, decode_rows_of(SECTION_LAYER, layer)},
         .others = kind->holds_layers ? holder : NULL};
     const struct node *body = settings && kind->holds_layers ? settings : NULL;
+    const struct node *from = is_from(kind, settings) ? settings : NULL;
     if (body && body->kind == NODE_LIST)
         settings = NULL;
     else if (body)
         body = node_find(settings, "layers");
+    if (from)
+        settings = NULL;
+    else if (settings)
+        from = node_find(settings, "from");
     TRY(decode_map(d, settings, &form, node));
     if (layer->name && !experiment_is_name(layer->name))
         return fail_node(node_find(settings, "name"), "'%s' cannot be a layer's name: " NAME_RULE,
                          text_shown(layer->name).text);
+    TRY(decode_from(d, node, from, layer));
     if (!kind->holds_layers)
         return OK;
     if (!body)

@@ -2,6 +2,7 @@
  *
  *   engine: dnnl        with  engine.threads=2   is   engine: {kind: dnnl, threads: 2}
  *   model: [relu, ...]  with  model.0.relu.name=r  is   model: [relu: {name: r}, ...]
+ *   model: [add: a]     with  model.0.add.name=s   is   model: [add: {from: a, name: s}]
  *
  * What an override writes stands at the place "command line: key.key=value", so later complaints name it.
  */
@@ -36,9 +37,12 @@ static void become_empty_map(struct node *node)
     node->quoted = false;
 }
 
-/* The key whose value a section may be written as. */
+/* The key whose value a section, or a layer in a list, may be written as. */
 static const char *short_key(const struct node *node)
 {
+    const struct node *above = node->parent ? node->parent->parent : NULL;
+    if (above && above->kind == NODE_LIST)
+        return "from";
     return node->key && text_is(node->key, "topology") && !node->parent->parent ? "graph" : "kind";
 }
 

@@ -181,7 +181,7 @@ static bool has_settings(const struct layer *layer)
     for (size_t i = 0; i < layer->kind->n_fields; i++)
         if (!field_is_unset(&layer->kind->fields[i], layer->settings))
             return true;
-    return layer->name || layer->body;
+    return layer->name || layer->body || layer->from.n;
 }
 
 static void put_layers(struct printer *p, int indent, const struct layer *layers)

@@ -55,6 +55,8 @@ static const struct field schedule_rows[] = {
 static const struct field train_rows[] = {
     {"epochs", FIELD_REAL, AT(epochs), .min = 0, .max = 1e6, .above_min = true,
      .help = "how often every sample is met"},
+    {"accumulate", FIELD_INT, AT(accumulate), "1", .min = 1, .max = 1e6,
+     .help = "cut a batch into so many, computed one after the other, to need less memory"},
     {"seed", FIELD_INT, AT(seed), "1", .min = 0, .max = INFINITY, .help = "all chance follows from it"},
     {"evaluate_every", FIELD_EVERY, AT(evaluate_every), "1 epoch",
      .help = "when the test samples are judged"},
@@ -152,7 +154,9 @@ static const struct field random_rows[] = {
 
 #define AT(member) offsetof(struct layer, member)
 static const struct field layer_rows[] = {
-    {"name", FIELD_TEXT, AT(name), .optional = true, .help = "the layer's name in checkpoints"},
+    {"name", FIELD_TEXT, AT(name), .optional = true, .help = "the layer's name, in checkpoints and after from"},
+    {"from", FIELD_TEXTS, AT(from), .optional = true,
+     .help = "the earlier layer that it reads, in place of the one before; add and concat: those they join"},
 };
 #undef AT
 

@@ -8,7 +8,7 @@
 enum section_id {
     SECTION_TOP,      /* settings: struct experiment           */
     SECTION_DATA,     /* struct data_settings                  */
-    SECTION_LAYER,    /* struct layer: what all layers may take */
+    SECTION_LAYER,    /* struct layer: what all layers may take; `from` is row LAYER_FROM */
     SECTION_OPTIM,    /* struct optim_settings                 */
     SECTION_SCHEDULE, /* struct optim_settings, too            */
     SECTION_TRAIN,    /* struct train_settings                 */
@@ -22,6 +22,8 @@ enum section_id {
     SECTION_RANDOM,   /* struct random_events                  */
     N_SECTIONS
 };
+
+enum { LAYER_FROM = 1 };
 
 /* Items of lists as they are written; network.c and events.c make more of them. */
 struct link_written {

@@ -109,7 +109,7 @@ static struct op *new_op(struct builder *b, enum op_kind kind, const char *name,
         return NULL;
     struct op *op = &g->ops[g->n_ops++];
     *op = (struct op){.kind = kind, .name = name, .in = {x, -1}, .out = -1};
-    op->weight = op->bias = op->mean = op->var = -1;
+    op->weight = op->bias = op->mean = op->var = op->crossing = -1;
     return op;
 }
 
@@ -201,8 +201,13 @@ int build_conv(struct builder *b, const char *name, int x, struct conv_layer s)
     op->kernel = (size_t)s.kernel;
     op->stride = (size_t)s.stride;
     op->pad = (size_t)s.pad;
-    add_weights(b, op, (size_t[]){(size_t)s.out, shape_of(b, x).c, op->kernel, op->kernel}, 4, s.bias,
-                s.init);
+    op->groups = s.groups ? (size_t)s.groups : 1;
+    size_t in = shape_of(b, x).c, out = (size_t)s.out;
+    if (in % op->groups || out % op->groups)
+        build_fail(b, FAIL(FAULT_SHAPE,
+                           "%s (conv): %zu groups do not divide the %zu channels read and the %zu made", name,
+                           op->groups, in, out));
+    add_weights(b, op, (size_t[]){out, in / op->groups, op->kernel, op->kernel}, 4, s.bias, s.init);
     return window_out(b, op, (size_t)s.out);
 }
 
@@ -255,6 +260,20 @@ int build_add(struct builder *b, const char *name, int x, int z)
         build_fail(b, FAIL(FAULT_SHAPE, "%s: %s and %s cannot be added", name,
                            shape_text(shape_of(b, x)).text, shape_text(shape_of(b, z)).text));
     return op_out(b, op, shape_of(b, x));
+}
+
+int build_concat(struct builder *b, const char *name, int x, int z)
+{
+    struct op *op = new_op(b, OP_CONCAT, name, x);
+    if (!op)
+        return x;
+    op->in[1] = z;
+    struct shape first = shape_of(b, x), second = shape_of(b, z);
+    if (first.h != second.h || first.w != second.w)
+        build_fail(b, FAIL(FAULT_SHAPE,
+                           "%s: %s and %s have not the same pixels, so their channels cannot be joined", name,
+                           shape_text(first).text, shape_text(second).text));
+    return op_out(b, op, (struct shape){first.c + second.c, first.h, first.w});
 }
 
 int build_pointwise(struct builder *b, enum op_kind kind, const char *name, int x)
@@ -349,7 +368,7 @@ static void add_network(struct builder *b, const struct model_settings *model)
     }
     if (!model->layers)
         build_fail(b, FAIL(FAULT_EXPERIMENT, "the network has no layers"));
-    x = layers_add(b, "", x, model->layers);
+    x = layers_add(b, x, model->layers);
     if (!b->fault && !build_is_over(b))
         build_loss(b, OP_CROSS_ENTROPY, "loss", x);
 }
@@ -368,6 +387,7 @@ fault graph_build(const struct model_settings *model, struct shape input, size_t
     if (!g)
         return OUT_OF_MEMORY;
     g->arena = arena;
+    g->whole = g;
     g->input = input;
     g->classes = classes;
     struct builder b = {.g = g, .place = model->place};

@@ -27,6 +27,7 @@ int build_batchnorm(struct builder *b, const char *name, int x, struct batchnorm
 int build_linear(struct builder *b, const char *name, int x,
                  struct linear_layer s); /* flattens x where it must */
 int build_add(struct builder *b, const char *name, int x, int z);
+int build_concat(struct builder *b, const char *name, int x, int z);
 int build_pointwise(struct builder *b, enum op_kind kind, const char *name, int x); /* relu, tanh, sigmoid */
 int build_pool(struct builder *b, enum op_kind kind, const char *name, int x, struct pool_layer s);
 int build_globalpool(struct builder *b, const char *name, int x);
@@ -57,7 +58,10 @@ struct model_row { /* what struct kind.row of a named network points to */
     int64_t blocks; /* resnet: residual blocks in each of the three stages */
 };
 
-/* Folds relus, counts uses and operations: the last thing done to a graph. */
+/* Folds relus, numbers everything, counts uses and operations: the last thing done to a graph. */
 fault graph_finish(struct graph *g);
+/* The last two of these alone. */
+void graph_count_uses(struct graph *g);
+void graph_count_flops(struct graph *g);
 
 #endif

@@ -5,13 +5,14 @@
 #include "base/text.h"
 #include "graph/build.h"
 
-enum { COLUMNS = 4, CELL = 64 };
+enum { LAYER, WHAT, FROM, OUTPUT, PARAMETERS, COLUMNS };
+enum { CELL = 64 };
 
 struct line {
     char cells[COLUMNS][CELL];
 };
 
-static const char *const headings[COLUMNS] = {"layer", "what", "output", "parameters"};
+static const char *const headings[COLUMNS] = {"layer", "what", "from", "output", "parameters"};
 
 static void print_window(char *text, size_t n, const struct op *op)
 {
@@ -20,7 +21,9 @@ static void print_window(char *text, size_t n, const struct op *op)
     if (!plain)
         k += snprintf(text + k, n - (size_t)k, ", stride %zu", op->stride);
     if (op->pad)
-        snprintf(text + k, n - (size_t)k, ", pad %zu", op->pad);
+        k += snprintf(text + k, n - (size_t)k, ", pad %zu", op->pad);
+    if (op->groups > 1)
+        snprintf(text + k, n - (size_t)k, ", groups %zu", op->groups);
 }
 
 static void print_what(char *text, size_t n, const struct op *op)
@@ -36,18 +39,34 @@ static void print_what(char *text, size_t n, const struct op *op)
         snprintf(text, n, "%s%s", name, op->relu ? " + relu" : "");
 }
 
+static const char *maker_of(const struct graph *g, int tensor)
+{
+    int op = g->tensors[tensor].producer;
+    return op < 0 ? "input" : g->ops[op].name;
+}
+
+/* What an op reads where that is not just the op before. */
+static void print_from(char *text, size_t n, const struct graph *g, const struct op *op)
+{
+    if (op->in[1] >= 0)
+        snprintf(text, n, "%s, %s", maker_of(g, op->in[0]), maker_of(g, op->in[1]));
+    else if (g->tensors[op->in[0]].producer != (int)(op - g->ops) - 1)
+        snprintf(text, n, "%s", maker_of(g, op->in[0]));
+}
+
 static struct line op_line(const struct graph *g, const struct op *op)
 {
     struct line l = {0};
     size_t n_params = 0;
     n_params += op->weight >= 0 ? g->params[op->weight].size : 0;
     n_params += op->bias >= 0 ? g->params[op->bias].size : 0;
-    snprintf(l.cells[0], CELL, "%s", op->name);
-    print_what(l.cells[1], CELL, op);
+    snprintf(l.cells[LAYER], CELL, "%s", op->name);
+    print_what(l.cells[WHAT], CELL, op);
+    print_from(l.cells[FROM], CELL, g, op);
     if (op->out >= 0)
-        snprintf(l.cells[2], CELL, "%.60s", shape_text(g->tensors[op->out].shape).text);
+        snprintf(l.cells[OUTPUT], CELL, "%.60s", shape_text(g->tensors[op->out].shape).text);
     if (n_params)
-        snprintf(l.cells[3], CELL, "%s", text_count(n_params).text);
+        snprintf(l.cells[PARAMETERS], CELL, "%s", text_count(n_params).text);
     return l;
 }
 
@@ -58,11 +77,16 @@ static void widen(size_t width[COLUMNS], const struct line *l)
             width[c] = strlen(l->cells[c]);
 }
 
+/* A column without width is left out. */
 static void print_line(FILE *to, const size_t width[COLUMNS], const struct line *l)
 {
     char text[COLUMNS * (CELL + 2)];
-    int n = snprintf(text, sizeof text, "%-*s  %-*s  %-*s  %*s", (int)width[0], l->cells[0], (int)width[1],
-                     l->cells[1], (int)width[2], l->cells[2], (int)width[3], l->cells[3]);
+    int n = 0;
+    for (int c = 0; c < COLUMNS; c++) {
+        int side = c == PARAMETERS ? (int)width[c] : -(int)width[c];
+        if (width[c])
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%*s", c ? "  " : "", side, l->cells[c]);
+    }
     while (n > 0 && text[n - 1] == ' ')
         n--;
     fprintf(to, "%.*s\n", n, text);
@@ -74,13 +98,15 @@ static void print_table(FILE *to, const struct graph *g)
     size_t width[COLUMNS] = {0};
     for (int c = 0; c < COLUMNS; c++)
         snprintf(head.cells[c], CELL, "%s", headings[c]);
-    snprintf(input.cells[2], CELL, "%.60s", shape_text(g->input).text);
-    widen(width, &head);
+    snprintf(input.cells[OUTPUT], CELL, "%.60s", shape_text(g->input).text);
     widen(width, &input);
     for (size_t i = 0; i < g->n_ops; i++) {
         struct line l = op_line(g, &g->ops[i]);
         widen(width, &l);
     }
+    if (!width[FROM])
+        head.cells[FROM][0] = '\0';
+    widen(width, &head);
     print_line(to, width, &head);
     print_line(to, width, &input);
     for (size_t i = 0; i < g->n_ops; i++) {

@@ -16,6 +16,7 @@ const struct op_row op_rows[N_OPS] = {
                       .keeps_in = true}, /* the folded relu's mask follows from the input */
     [OP_LINEAR] = {.name = "linear", .keeps_in = true},
     [OP_ADD] = {.name = "add", .keeps_out = true}, /* for the mask of a folded relu */
+    [OP_CONCAT] = {.name = "concat"},
     [OP_RELU] = {.name = "relu", .keeps_out = true},
     [OP_TANH] = {.name = "tanh", .keeps_out = true},
     [OP_SIGMOID] = {.name = "sigmoid", .keeps_out = true},
@@ -25,19 +26,21 @@ const struct op_row op_rows[N_OPS] = {
     [OP_SHORTCUT] = {.name = "shortcut"},
     [OP_DROPOUT] = {.name = "dropout"}, /* the mask is a hash of the position */
     [OP_RESHAPE] = {.name = "reshape"},
+    [OP_SEND] = {.name = "send"},
+    [OP_RECEIVE] = {.name = "receive"},
     [OP_CROSS_ENTROPY] = {.name = "cross-entropy", .keeps_in = true, .is_loss = true},
     [OP_MSE] = {.name = "mse", .keeps_in = true, .is_loss = true},
     [OP_HINGE] = {.name = "hinge", .keeps_in = true, .is_loss = true},
     [OP_LOGISTIC] = {.name = "logistic", .keeps_in = true, .is_loss = true},
 };
 
-static void count_uses(struct graph *g)
+void graph_count_uses(struct graph *g)
 {
     for (size_t t = 0; t < g->n_tensors; t++)
         g->tensors[t].n_uses = 0;
     for (size_t i = 0; i < g->n_ops; i++)
         for (int k = 0; k < 2; k++)
-            if (g->ops[i].in[k] >= 0)
+            if (g->ops[i].in[k] >= 0 && g->ops[i].kind != OP_RECEIVE)
                 g->tensors[g->ops[i].in[k]].n_uses++;
 }
 
@@ -112,7 +115,7 @@ static double backward_flops(const struct graph *g, const struct op *op)
     return (g->tensors[op->in[0]].learns ? 2 : 1) * op_flops(g, op);
 }
 
-static void count_flops(struct graph *g)
+void graph_count_flops(struct graph *g)
 {
     for (size_t i = 0; i < g->n_ops; i++) {
         g->flops_forward += op_flops(g, &g->ops[i]);
@@ -137,13 +140,25 @@ double graph_work_until(const struct graph *g, size_t first)
     return g->flops_learn > 0 ? done / g->flops_learn : 1;
 }
 
+/* A whole graph's own numbers. */
+static void number_all(struct graph *g)
+{
+    for (size_t i = 0; i < g->n_ops; i++)
+        g->ops[i].number = i;
+    for (size_t i = 0; i < g->n_tensors; i++)
+        g->tensors[i].whole = (int)i;
+    for (size_t i = 0; i < g->n_params; i++)
+        g->params[i].number = i;
+}
+
 fault graph_finish(struct graph *g)
 {
-    count_uses(g);
+    graph_count_uses(g);
     TRY(fold_relus(g));
-    count_uses(g);
+    graph_count_uses(g);
+    number_all(g);
     find_learning(g);
-    count_flops(g);
+    graph_count_flops(g);
     return OK;
 }
 
@@ -174,7 +189,7 @@ static void fill(const struct param *p, struct rng *r, float *span)
 void graph_init(const struct graph *g, uint64_t seed, float *params, float *stats)
 {
     for (size_t i = 0; i < g->n_params; i++) {
-        struct rng r = rng_stream(seed, 0, RNG_INIT, i);
+        struct rng r = rng_stream(seed, 0, RNG_INIT, g->params[i].number);
         fill(&g->params[i], &r, params);
     }
     for (size_t i = 0; i < g->n_stats; i++)

@@ -1,9 +1,11 @@
 /* layers.c - the layers one may write in a list, each a row: its settings and how it becomes ops.
  *
  *   model:
- *     - conv: {out: 16, kernel: 3, pad: 1}
+ *     - conv: {out: 16, kernel: 3, pad: 1, name: stem}
  *     - batchnorm
  *     - residual: [conv: {...}, batchnorm, relu, ...]
+ *     - conv: {out: 8, kernel: 1, from: stem}
+ *     - concat: [stem, block]
  *     - globalpool
  *     - linear: {out: 10}
  *
@@ -38,6 +40,8 @@ static const struct field conv_fields[] = {
     WHOLE(conv_layer, kernel, 1, 1024, NULL, "side of the square window in pixels"),
     WHOLE(conv_layer, stride, 1, 1024, "1", "pixels from one window to the next"),
     WHOLE(conv_layer, pad, 0, 1024, "0", "zeros put around the picture"),
+    WHOLE(conv_layer, groups, 1, 1 << 20, "1",
+          "parts of the channels, each made of the same part of those read"),
     BIAS(conv_layer),
     INIT(conv_layer),
 };
@@ -85,86 +89,118 @@ static const struct field dropout_fields[] = {
      .help = "chance of a number to be zeroed while learning"},
 };
 
-static int add_conv(struct builder *b, const char *name, int x, const struct layer *l)
+static enum op_kind op_of(const struct output *o)
 {
-    return build_conv(b, name, x, *(const struct conv_layer *)l->settings);
+    return ((const struct layer_row *)o->layer->kind->row)->op;
 }
 
-static int add_batchnorm(struct builder *b, const char *name, int x, const struct layer *l)
+/* The tensor that a layer reads, or the first of them. */
+static int input_of(const struct output *o)
 {
-    return build_batchnorm(b, name, x, *(const struct batchnorm_layer *)l->settings);
+    return o->in[0]->tensor;
 }
 
-static int add_linear(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_conv(struct builder *b, const struct output *o)
 {
-    return build_linear(b, name, x, *(const struct linear_layer *)l->settings);
+    return build_conv(b, o->name, input_of(o), *(const struct conv_layer *)o->layer->settings);
 }
 
-static enum op_kind op_of(const struct layer *l)
+static int add_batchnorm(struct builder *b, const struct output *o)
 {
-    return ((const struct layer_row *)l->kind->row)->op;
+    return build_batchnorm(b, o->name, input_of(o), *(const struct batchnorm_layer *)o->layer->settings);
 }
 
-static int add_pointwise(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_linear(struct builder *b, const struct output *o)
 {
-    return build_pointwise(b, op_of(l), name, x);
+    return build_linear(b, o->name, input_of(o), *(const struct linear_layer *)o->layer->settings);
 }
 
-static int add_pool(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_pointwise(struct builder *b, const struct output *o)
 {
-    return build_pool(b, op_of(l), name, x, *(const struct pool_layer *)l->settings);
+    return build_pointwise(b, op_of(o), o->name, input_of(o));
 }
 
-static int add_globalpool(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_pool(struct builder *b, const struct output *o)
 {
-    (void)l;
-    return build_globalpool(b, name, x);
+    return build_pool(b, op_of(o), o->name, input_of(o), *(const struct pool_layer *)o->layer->settings);
 }
 
-static int add_dropout(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_globalpool(struct builder *b, const struct output *o)
 {
-    return build_dropout(b, name, x, ((const struct dropout_layer *)l->settings)->rate);
+    return build_globalpool(b, o->name, input_of(o));
 }
 
-static int add_flatten(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_dropout(struct builder *b, const struct output *o)
 {
-    (void)l;
-    return build_flatten(b, name, x);
+    return build_dropout(b, o->name, input_of(o), ((const struct dropout_layer *)o->layer->settings)->rate);
 }
 
-static int add_residual(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_flatten(struct builder *b, const struct output *o)
 {
+    return build_flatten(b, o->name, input_of(o));
+}
+
+/* Two by two from the left: ((a + b) + c) + d. All but the last are called NAME.1, NAME.2, ... */
+static int add_join(struct builder *b, const struct output *o)
+{
+    int x = input_of(o);
+    for (size_t i = 1; i < o->n_in; i++) {
+        const char *name = i + 1 == o->n_in ? o->name : build_name(b, "%s.%zu", o->name, i);
+        int z = o->in[i]->tensor;
+        x = op_of(o) == OP_ADD ? build_add(b, name, x, z) : build_concat(b, name, x, z);
+    }
+    return x;
+}
+
+/* Adds a list of layers, the first of which reads `before` unless it says otherwise, and gives the last. */
+static struct output *add_list(struct builder *b, struct names *names, struct output *before,
+                               const struct layer *first)
+{
+    for (const struct layer *l = first; l && !b->fault; l = l->next) {
+        b->place = l->place;
+        if (build_is_over(b))
+            build_fail(b,
+                       FAIL(FAULT_EXPERIMENT, "%s stands after the loss, which must be last", l->kind->name));
+        struct output *o = names_read(b, names, before);
+        if (!o)
+            break;
+        o->tensor = ((const struct layer_row *)l->kind->row)->add(b, o);
+        before = o;
+    }
+    return before;
+}
+
+static int add_residual(struct builder *b, const struct output *o)
+{
+    const struct layer *l = o->layer;
     if (!l->body)
-        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s: a residual needs layers to go around", name));
-    int y = layers_add(b, build_name(b, "%s.", name), x, l->body);
+        build_fail(b, FAIL(FAULT_EXPERIMENT, "%s: a residual needs layers to go around", o->name));
+    struct output *last = add_list(b, o->scope->names, o->in[0], l->body);
+    last->is_read = true;
     if (!b->fault && build_is_over(b))
         build_fail(
             b, FAIL(FAULT_EXPERIMENT, "a loss ends the whole network and cannot stand inside a residual"));
     else
         b->place = l->place;
-    return build_residual(b, name, x, y);
+    return build_residual(b, o->name, input_of(o), last->tensor);
 }
 
-static int add_loss(struct builder *b, const char *name, int x, const struct layer *l)
+static int add_loss(struct builder *b, const struct output *o)
 {
-    build_loss(b, op_of(l), name, x);
-    return x;
+    build_loss(b, op_of(o), o->name, input_of(o));
+    return input_of(o);
 }
 
-int layers_add(struct builder *b, const char *prefix, int x, const struct layer *first)
+int layers_add(struct builder *b, int x, const struct layer *first)
 {
-    size_t i = 0;
-    for (const struct layer *l = first; l && !b->fault; l = l->next, i++) {
-        b->place = l->place;
-        if (build_is_over(b))
-            build_fail(b,
-                       FAIL(FAULT_EXPERIMENT, "%s stands after the loss, which must be last", l->kind->name));
-        const char *name =
-            l->name ? build_name(b, "%s%s", prefix, l->name) : build_name(b, "%s%zu", prefix, i);
-        const struct layer_row *row = l->kind->row;
-        x = row->add(b, name, x, l);
-    }
-    return x;
+    struct names names;
+    names_collect(b, x, first, &names);
+    if (b->fault)
+        return x;
+    struct output *last = add_list(b, &names, &names.at[0], first);
+    last->is_read = true; /* by the loss, or as the loss */
+    names_check(b, &names);
+    return last->tensor;
 }
 
 #define ROW(add, op)                                                                                         \
@@ -202,6 +238,15 @@ static const struct kind rows[] = {
      .help = "the sum of its layers' result and its input",
      ROW(add_residual, OP_ADD),
      .holds_layers = true},
+    {.name = "add",
+     .help = "the sum of layers by their names, add: [a, b]; add: a is the layer before and a",
+     ROW(add_join, OP_ADD),
+     .joins_layers = true},
+    {.name = "concat",
+     .help =
+         "the channels of layers one after the other, concat: [a, b]; concat: a is the layer before and a",
+     ROW(add_join, OP_CONCAT),
+     .joins_layers = true},
     PLAIN("cross-entropy", add_loss, OP_CROSS_ENTROPY, "loss: -log softmax(x)[label]; the default"),
     PLAIN("mse", add_loss, OP_MSE, "loss: squared distance from the label's unit vector"),
     PLAIN("hinge", add_loss, OP_HINGE, "loss: each class that comes within 1 of the label's"),

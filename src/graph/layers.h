@@ -2,10 +2,11 @@
 #ifndef VECHE_GRAPH_LAYERS_H
 #define VECHE_GRAPH_LAYERS_H
 
-#include "graph/build.h"
+#include "graph/names.h"
 
 struct conv_layer {
     int64_t out, kernel, stride, pad;
+    int64_t groups; /* 0 as 1 */
     bool bias;
     int init; /* enum layer_init */
 };
@@ -33,12 +34,13 @@ struct dropout_layer {
 enum layer_init { LAYER_INIT_DEFAULT, LAYER_INIT_KAIMING_NORMAL, LAYER_INIT_XAVIER_UNIFORM, LAYER_INIT_ZERO };
 
 struct layer_row { /* what struct kind.row of a layer points to */
-    /* Adds the layer's ops after tensor x and gives the tensor they end in (-1: a loss). */
-    int (*add)(struct builder *b, const char *name, int x, const struct layer *l);
+    /* Adds the layer's ops and gives the tensor they end in; of a loss, the one it reads. */
+    int (*add)(struct builder *b, const struct output *o);
     enum op_kind op; /* what it becomes; of several, the last */
 };
 
-/* Adds a list of layers after tensor x; names are PREFIX + the written name or the place in the list. */
-int layers_add(struct builder *b, const char *prefix, int x, const struct layer *first);
+/* Adds a network's list of layers after tensor x and gives the tensor it ends in. Their names are those written, or
+ * their places in the list. */
+int layers_add(struct builder *b, int x, const struct layer *first);
 
 #endif

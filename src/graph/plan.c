@@ -2,7 +2,8 @@
  *
  *   forward steps 0 .. n-1, backward steps n .. in the reverse order
  *   life of a value:     from its op (the input: from step 0) to its last reader, forward or backward
- *   life of a gradient:  from the backward step of the last reader to that of its producer
+ *   life of a gradient:  from the backward step of the last reader to that of its producer, or to the step that
+ *                        makes the gradient of its weights from it
  *
  * Buffers are placed largest first, each into the smallest gap among those placed that live at the same time,
  * or above them all. Invariant: two buffers alive in the same step do not overlap, so no step works in place.
@@ -16,21 +17,31 @@ enum { ALIGN = 64 };
 struct buffer {
     size_t n_bytes;
     size_t first, last; /* steps, both included */
+    bool is_kept;
     size_t at;
     size_t *slot; /* where the offset is to be written */
 };
 
-/* An op has a backward step when something is learnt by it or before it. */
+/* An op has a backward step when something is learnt by it or before it, be it in another part. */
 static bool has_backward(const struct graph *g, const struct op *op)
 {
+    if (op->kind == OP_RECEIVE)
+        return g->tensors[op->out].learns;
     return op->weight >= 0 || g->tensors[op->in[0]].learns ||
            (op->in[1] >= 0 && g->tensors[op->in[1]].learns);
 }
 
-static struct step backward_step(const struct graph *g, size_t i, bool *written)
+/* A batchnorm's gradients of weights are sums that those of its inputs need: they are never apart. */
+static bool is_apart(const struct op *op)
+{
+    return op->weight >= 0 && op->kind != OP_BATCHNORM;
+}
+
+static struct step backward_step(const struct graph *g, size_t i, bool split, bool *written)
 {
     const struct op *op = &g->ops[i];
     struct step s = {.op = (int)i, .back = true};
+    s.weights = op->weight >= 0 && !(split && is_apart(op));
     for (int k = 0; k < 2 && op->in[k] >= 0; k++) {
         s.wanted[k] = g->tensors[op->in[k]].learns;
         s.adds[k] = s.wanted[k] && written[op->in[k]];
@@ -39,9 +50,10 @@ static struct step backward_step(const struct graph *g, size_t i, bool *written)
     return s;
 }
 
-static fault list_steps(const struct graph *g, bool learning, struct arena *arena, struct plan *p)
+static fault list_steps(const struct graph *g, enum plan_kind kind, struct arena *arena, struct plan *p)
 {
-    p->steps = ARENA_NEW(arena, struct step, g->n_ops * 2);
+    bool learning = kind != PLAN_EXAM, split = kind == PLAN_SPLIT_PASSES;
+    p->steps = ARENA_NEW(arena, struct step, g->n_ops * 3);
     bool *written = ARENA_NEW(arena, bool, g->n_tensors); /* the gradients that hold something already */
     if (!p->steps || !written)
         return OUT_OF_MEMORY;
@@ -50,7 +62,11 @@ static fault list_steps(const struct graph *g, bool learning, struct arena *aren
     p->n_steps = p->n_forward = g->n_ops;
     for (size_t i = g->n_ops; learning && i-- > 0;)
         if (has_backward(g, &g->ops[i]))
-            p->steps[p->n_steps++] = backward_step(g, i, written);
+            p->steps[p->n_steps++] = backward_step(g, i, split, written);
+    p->n_inputs = p->n_steps;
+    for (size_t i = g->n_ops; split && i-- > 0;)
+        if (is_apart(&g->ops[i]))
+            p->steps[p->n_steps++] = (struct step){.op = (int)i, .back = true, .weights = true};
     return OK;
 }
 
@@ -69,7 +85,7 @@ static void touch(const struct graph *g, const struct plan *p, size_t at, struct
     const struct step *s = &p->steps[at];
     const struct op *op = &g->ops[s->op];
     const struct op_row *row = &op_rows[op->kind];
-    for (int k = 0; k < 2 && op->in[k] >= 0; k++) {
+    for (int k = 0; k < 2 && op->in[k] >= 0 && op->kind != OP_RECEIVE; k++) {
         if (!s->back || row->keeps_in)
             live_at(&values[op->in[k]], at);
         if (s->wanted[k])
@@ -125,18 +141,33 @@ static void insert_by_offset(struct buffer *b, struct buffer **placed, size_t n)
     placed[n] = b;
 }
 
-static size_t place_all(struct buffer *buffers, size_t n, struct buffer **placed)
+/* Those that are kept, or all others, from `base` on; gives where they end. */
+static size_t place_all(struct buffer *buffers, size_t n, bool kept, size_t base, struct buffer **placed)
 {
-    size_t top = 0;
-    qsort(buffers, n, sizeof *buffers, larger_first);
+    size_t top = 0, n_placed = 0;
     for (size_t i = 0; i < n; i++) {
         struct buffer *b = &buffers[i];
-        *b->slot = b->at = best_gap(b, placed, i);
-        insert_by_offset(b, placed, i);
+        if (b->is_kept != kept)
+            continue;
+        b->at = best_gap(b, placed, n_placed);
+        *b->slot = base + b->at;
+        insert_by_offset(b, placed, n_placed++);
         if (b->at + b->n_bytes > top)
             top = b->at + b->n_bytes;
     }
-    return top;
+    return base + top;
+}
+
+/* 0: forward, 1: backward, or the gradients of inputs, 2: those of weights alone. */
+static int stretch_of(const struct plan *p, size_t step)
+{
+    return (step >= p->n_forward) + (step >= p->n_inputs);
+}
+
+static void find_kept(const struct plan *p, struct buffer *buffers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        buffers[i].is_kept = stretch_of(p, buffers[i].first) != stretch_of(p, buffers[i].last);
 }
 
 static size_t keep_living(struct buffer *buffers, size_t n)
@@ -148,12 +179,13 @@ static size_t keep_living(struct buffer *buffers, size_t n)
     return kept;
 }
 
-fault plan_make(const struct graph *g, bool learning, const size_t *value_bytes, const size_t *grad_bytes,
-                struct arena *arena, struct plan *out)
+fault plan_make(const struct graph *g, enum plan_kind kind, const size_t *value_bytes,
+                const size_t *grad_bytes, struct arena *arena, struct plan *out)
 {
     struct plan p = {0};
     size_t n = g->n_tensors;
-    TRY(list_steps(g, learning, arena, &p));
+    bool learning = kind != PLAN_EXAM;
+    TRY(list_steps(g, kind, arena, &p));
     p.value_at = ARENA_NEW(arena, size_t, n);
     p.grad_at = ARENA_NEW(arena, size_t, n);
     struct buffer *buffers = ARENA_NEW(arena, struct buffer, 2 * n); /* values, then gradients */
@@ -162,14 +194,32 @@ fault plan_make(const struct graph *g, bool learning, const size_t *value_bytes,
         return OUT_OF_MEMORY;
     for (size_t t = 0; t < n; t++) {
         p.grad_at[t] = PLAN_NOWHERE;
-        buffers[t] = (struct buffer){round_up(value_bytes[t], ALIGN), SIZE_MAX, 0, 0, &p.value_at[t]};
-        buffers[n + t] =
-            (struct buffer){learning ? round_up(grad_bytes[t], ALIGN) : 0, SIZE_MAX, 0, 0, &p.grad_at[t]};
+        buffers[t] = (struct buffer){round_up(value_bytes[t], ALIGN), SIZE_MAX, 0, false, 0, &p.value_at[t]};
+        buffers[n + t] = (struct buffer){
+            learning ? round_up(grad_bytes[t], ALIGN) : 0, SIZE_MAX, 0, false, 0, &p.grad_at[t]};
     }
     live_at(&buffers[0], 0); /* the input is there before the first step */
     for (size_t i = 0; i < p.n_steps; i++)
         touch(g, &p, i, buffers, buffers + n);
-    p.n_bytes = place_all(buffers, keep_living(buffers, 2 * n), placed);
+    n = keep_living(buffers, 2 * n);
+    if (kind >= PLAN_PASSES)
+        find_kept(&p, buffers, n);
+    qsort(buffers, n, sizeof *buffers, larger_first);
+    p.n_kept = place_all(buffers, n, true, 0, placed);
+    p.n_bytes = place_all(buffers, n, false, p.n_kept, placed);
     *out = p;
     return OK;
+}
+
+fault plan_lesson_bytes(const struct graph *g, size_t n_samples, size_t *out)
+{
+    struct arena arena = {0};
+    struct plan p = {0};
+    size_t *bytes = ARENA_NEW(&arena, size_t, g->n_tensors);
+    for (size_t t = 0; bytes && t < g->n_tensors; t++)
+        bytes[t] = n_samples * shape_size(g->tensors[t].shape) * sizeof(float);
+    fault f = bytes ? plan_make(g, PLAN_LESSON, bytes, bytes, &arena, &p) : OUT_OF_MEMORY;
+    arena_release(&arena);
+    *out = p.n_bytes;
+    return f;
 }

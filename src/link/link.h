@@ -1,10 +1,10 @@
 /* link.h - one agent's end of its world: what strategies may ask for, and what each world must give.
  *
  * The verbs that take time (await, update, mix, number, receive, average, adopt, sleep) block the agent that calls them and
- * nobody else. A message is copied or handed over, never shared. Every wait has a deadline, the world's patience; a
- * peer known to be gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT, one's own machine going
- * down FAULT_CRASH: that one is passed up by everyone, and ends the agent's program until the machine
- * returns.
+ * nobody else. A message is copied or handed over, never shared. Messages from one peer under one tag come in the order in
+ * which they were sent. Every wait has a deadline, the world's patience; a peer known to be gone gives FAULT_PEER with its
+ * name, a silent one FAULT_TIMEOUT. What comes after that is not lost: one may wait again. One's own machine going down is
+ * FAULT_CRASH: that one is passed up by everyone, and ends the agent's program until the machine returns.
  *
  * Nothing a verb returns may depend on the numbers that were learnt: a world is free to compute them later,
  * or to live through a run again without them. One verb is the exception, link_number.
@@ -342,7 +342,7 @@ static inline void link_note(struct link *l, const char *kind, const char *text)
 /* A number that the program may decide by: of my rows as they are when I ask. Everything it depends on is computed first,
  * which costs a world that computes many agents together some of that; the rows' bytes take the time that memory needs.
  * Every world gives the same bits (host_dot), and a run that is resumed gives them again. FAULT_NUMBER where it is not
- * finite; FAULT_USAGE where there is no such number, or a lesson under way is about to change it. A gradient may be asked about
+ * finite, which ends the play; FAULT_USAGE where there is no such number, or a lesson under way is about to change it. A gradient may be asked about
  * in the round in which it was learnt, until a step is made with it. */
 static inline fault link_number(struct link *l, const struct question *q, double *out)
 {

@@ -1,8 +1,8 @@
 /* events.c - events.jsonl: one JSON object a line, appended and handed to the system at once.
  *
- * Invariant: the file is a sequence of whole lines, each with a digest of itself (seal.h). A line that could
- * not be written whole is cut off again, at once when the disk is full, at the next opening after a crash. A
- * line that has changed since is found at the next opening.
+ * Invariant: the file is a sequence of whole lines, each with a digest of itself and of the line before it (seal.h). A line
+ * that could not be written whole is cut off again, at once when the disk is full, at the next opening after a crash. A line
+ * that has changed since, or is missing, is found at the next opening.
  */
 #include "record/inside.h"
 
@@ -46,39 +46,42 @@ json_t *json_disagreement(const struct disagreement *d)
 
 static fault damaged(const char *path, size_t line, const char *wrong)
 {
-    return FAIL(FAULT_FILE, "%s:%zu: %s (the file can be used without this line)", path, line, wrong);
+    return FAIL(FAULT_FILE, "%s:%zu: %s (the lines before it can be used alone)", path, line, wrong);
 }
 
 /* What is left after the last whole line was cut short by a crash. Where it is as long as a line and has the
  * digest of one, it is its end that has changed. */
-static fault check_rest(const char *rest, size_t n, const char *path, size_t line)
+static fault check_rest(const char *rest, size_t n, const char *path, size_t line, const char *before)
 {
     const char *wrong;
+    char last[SEAL_DIGITS + 1];
+    strcpy(last, before);
     char *mended = malloc(n);
     if (!mended)
         return OUT_OF_MEMORY;
     memcpy(mended, rest, n);
     mended[n - 1] = '\n';
-    fault f = seal_check(&seal_of_line, mended, n, &wrong);
+    fault f = seal_check_next(&seal_of_line, mended, n, last, &wrong);
     free(mended);
     if (!f && !wrong)
         f = damaged(path, line, "is damaged: it does not end in a new line");
     return f;
 }
 
-fault events_check(const char *text, size_t n, const char *path, size_t *whole)
+fault events_check(const char *text, size_t n, const char *path, size_t *whole, char last[SEAL_DIGITS + 1])
 {
     size_t at = 0, line = 1;
+    *last = 0;
     for (const char *end; (end = memchr(text + at, '\n', n - at)); line++) {
         const char *wrong;
         size_t length = (size_t)(end - text) + 1 - at;
-        TRY(seal_check(&seal_of_line, text + at, length, &wrong));
+        TRY(seal_check_next(&seal_of_line, text + at, length, last, &wrong));
         if (wrong)
             return damaged(path, line, wrong);
         at += length;
     }
     if (at < n)
-        TRY(check_rest(text + at, n - at, path, line));
+        TRY(check_rest(text + at, n - at, path, line, last));
     *whole = at;
     return OK;
 }
@@ -95,7 +98,7 @@ fault events_open(struct run_folder *r)
     r->events = events;
     size_t whole;
     TRY(file_read(path, &text, &n));
-    fault f = events_check(text, n, path, &whole);
+    fault f = events_check(text, n, path, &whole, r->last_event);
     free(text);
     TRY(f);
     if (whole < n && ftruncate(events, (off_t)whole) != 0)
@@ -105,19 +108,22 @@ fault events_open(struct run_folder *r)
 
 static fault append(struct run_folder *r, json_t *event)
 {
-    char *object = json_dumps(event, JSON_COMPACT | JSON_DIGITS), *line = NULL;
+    char *object = json_dumps(event, JSON_COMPACT | JSON_DIGITS), *line = NULL, last[SEAL_DIGITS + 1];
     json_decref(event);
     if (!object)
         return OUT_OF_MEMORY;
-    fault f = seal_text(&seal_of_line, object, &line);
+    strcpy(last, r->last_event);
+    fault f = seal_next(&seal_of_line, object, last, &line);
     free(object);
     TRY(f);
     off_t before = lseek(r->events, 0, SEEK_END);
     bool done = file_write_all(r->events, line, strlen(line)); /* line and end go out together */
     int error = errno;
     free(line);
-    if (done)
+    if (done) {
+        strcpy(r->last_event, last);
         return OK;
+    }
     bool cut = before >= 0 && ftruncate(r->events, before) == 0;
     return FAIL(FAULT_FILE, "%s/%s: cannot be written: %s%s", r->path, EVENTS, strerror(error),
                 cut ? "" : ", and its last line is left half written");
@@ -186,22 +192,32 @@ static bool belongs(const char *line, size_t n, uint64_t step)
     return yes;
 }
 
+/* Keeps those of the lines that belong, in place, each with the digest that it has after the one now before it. */
+static fault rewind_lines(char *text, size_t n, uint64_t step, size_t *kept)
+{
+    char last[SEAL_DIGITS + 1] = "";
+    *kept = 0;
+    size_t at = 0, length;
+    for (const char *end; (end = memchr(text + at, '\n', n - at)); at += length) {
+        length = (size_t)(end - text) + 1 - at;
+        if (!belongs(text + at, length, step))
+            continue;
+        memmove(text + *kept, text + at, length);
+        TRY(seal_again(&seal_of_line, text + *kept, length, last));
+        *kept += length;
+    }
+    return OK;
+}
+
 fault run_rewind_events(struct run_folder *r, uint64_t step)
 {
     char path[FILE_PATH], *text;
-    size_t n, kept = 0;
+    size_t n, kept;
     TRY(path_join(r->path, EVENTS, sizeof path, path));
     TRY(file_read(path, &text, &n));
-    for (size_t at = 0, length; at < n; at += length) {
-        const char *end = memchr(text + at, '\n', n - at);
-        length = end ? (size_t)(end - text) + 1 - at : n - at;
-        if (!belongs(text + at, length, step))
-            continue;
-        memmove(text + kept, text + at, length);
-        kept += length;
-    }
-    struct piece lines = {text, kept};
-    fault f = kept == n ? OK : file_replace(path, &lines, 1);
+    fault f = rewind_lines(text, n, step, &kept);
+    if (!f && kept < n)
+        f = file_replace(path, &(struct piece){text, kept}, 1);
     free(text);
     return f ? f : events_open(r);
 }

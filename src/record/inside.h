@@ -9,8 +9,9 @@
 /* Opens (or makes) events.jsonl at its end, after cutting a line that a crash left half written. A line that has changed
  * since it was written is a fault that names it. */
 fault events_open(struct run_folder *r);
-/* How many bytes of the text of events.jsonl, from `path`, are whole lines; a line that has changed is a fault. */
-fault events_check(const char *text, size_t n, const char *path, size_t *whole);
+/* How many bytes of the text of events.jsonl, from `path`, are whole lines, and the digest of the last; a line that has changed, or
+ * before which one is missing, is a fault. */
+fault events_check(const char *text, size_t n, const char *path, size_t *whole, char last[SEAL_DIGITS + 1]);
 
 json_t *json_number(double x);       /* null where x is not finite: JSON has no word for it */
 json_t *json_text(const char *text); /* bytes that are not UTF-8 become question marks */

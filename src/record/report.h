@@ -38,6 +38,8 @@ struct report_run {
     size_t n_points;
     struct report_note *notes; /* faults among them */
     size_t n_notes;
+    char (*digests)[SEAL_DIGITS + 1]; /* of the events, in their order */
+    size_t n_digests;
     bool finished;
     struct summary end;             /* as summary.json says, or as of the last evaluation    */
     const char *waited_for;         /* "agent 3 (12.1 s)"; NULL: not known, or nobody        */

@@ -231,7 +231,9 @@ static fault read_event(const struct reader *r, const char *line, size_t n, stru
     json_error_t error;
     json_t *event = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
     const char *kind = json_string_value(json_object_get(event, "event"));
+    const char *digest = json_string_value(json_object_get(event, "digest"));
     fault f = OK;
+    snprintf(run->digests[run->n_digests++], SEAL_DIGITS + 1, "%s", digest ? digest : "");
     if (!event)
         f = fail_here(r, "is no event: ", text_shown(error.text).text);
     else if (!kind)
@@ -259,7 +261,8 @@ static fault read_lines(struct reader *r, const char *text, size_t n, struct rep
     size_t lines = count_lines(text, n);
     run->points = ARENA_NEW(r->arena, struct report_point, lines + 1);
     run->notes = ARENA_NEW(r->arena, struct report_note, lines + 1);
-    if (!run->points || !run->notes)
+    run->digests = arena_take(r->arena, (lines + 1) * sizeof *run->digests);
+    if (!run->points || !run->notes || !run->digests)
         return OUT_OF_MEMORY;
     for (r->line = 1; r->line <= lines; r->line++) {
         const char *end = memchr(text, '\n', n);
@@ -281,7 +284,8 @@ static fault read_events(struct arena *arena, struct report_run *run)
     TRY(file_read(path, &text, &n));
     struct reader r = {.arena = arena, .path = path};
     size_t whole;
-    fault f = events_check(text, n, path, &whole);
+    char last[SEAL_DIGITS + 1];
+    fault f = events_check(text, n, path, &whole, last);
     if (!f)
         f = read_lines(&r, text, whole, run);
     free(text);
@@ -339,7 +343,7 @@ static void describe(const struct node *root, struct arena *arena, struct report
     run->topology = word_of(topology, "graph") ? word_of(topology, "graph") : word_of(topology, "kind");
     run->model = word_of(model, "kind"); /* NULL for a list of layers */
     const char *world = is_map ? word_of(node_find(root, "world"), "kind") : NULL;
-    run->end.on_machines = world && text_is(world, "mpi");
+    run->end.on_machines = world && !text_is(world, "local");
     run->end.name = is_map ? word_of(node_find(root, "name"), "") : NULL;
 }
 
@@ -397,10 +401,25 @@ static void end_of_points(struct report_run *run)
     run->waiting_s = last->waiting_s;
 }
 
+/* The last line that there was when the summary was written. */
+static fault find_last_event(const struct reader *r, const json_t *object, const struct report_run *run)
+{
+    const char *last = json_string_value(json_object_get(object, "last_event"));
+    bool found = !last;
+    for (size_t i = run->n_digests; !found && i > 0; i--)
+        found = text_is(run->digests[i - 1], last);
+    return found ? OK
+                 : FAIL(FAULT_FILE,
+                        "%s/events.jsonl: is damaged: lines are missing at its end, up to the last one that "
+                        "%s knows",
+                        run->path, r->path);
+}
+
 static fault take_summary(const struct reader *r, const json_t *object, struct report_run *run)
 {
     struct summary *s = &run->end;
     double waiting_share = s->waiting_share;
+    TRY(find_last_event(r, object, run));
     TRY(READ_MEMBERS(r, object, summary_members, s));
     TRY(READ_MEMBERS(r, json_object_get(object, "accuracy"), spread_members, &s->accuracy));
     TRY(READ_MEMBERS(r, json_object_get(object, "loss"), spread_members, &s->loss));

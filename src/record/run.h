@@ -7,8 +7,9 @@
  *   summary.json               at the end
  *   lock                       held (flock) while a process works in the folder
  *
- * The first two and the summary carry digests of themselves (seal.h), checkpoints and models a hash (tensors.h): whatever
- * reads them finds what has changed.
+ * The first two and the summary carry digests of themselves (seal.h), each line of the events with that of the line before it and the
+ * summary with that of the last line; checkpoints and models have a hash (tensors.h): whatever reads them finds what has changed,
+ * and whether a line is missing.
  */
 #ifndef VECHE_RECORD_RUN_H
 #define VECHE_RECORD_RUN_H
@@ -18,13 +19,15 @@
 
 #include "base/fault.h"
 #include "record/folder.h"
+#include "record/seal.h"
 #include "record/tensors.h"
 
 struct run_folder {
     char path[RUN_PATH];
-    int lock;     /* owned: the lock file's descriptor              */
-    int events;   /* owned: descriptor, open at the end of the events */
-    int64_t keep; /* checkpoints kept, at least 1                   */
+    int lock;                         /* owned: the lock file's descriptor              */
+    int events;                       /* owned: descriptor, open at the end of the events */
+    int64_t keep;                     /* checkpoints kept, at least 1                   */
+    char last_event[SEAL_DIGITS + 1]; /* the digest of the last line of the events, "" where there is none */
 };
 
 /* Makes PARENT/NAME, or PARENT/NAME-2, -3, ...: never one that is there. The folder appears with its
@@ -101,8 +104,8 @@ fault run_save(struct run_folder *r, uint64_t round, const struct named_floats *
 /* The newest checkpoint that is whole and, where `fits` is not NULL, fits. What is wrong with the newest of those that are not and were passed
  * over is written to `passed_over` (may be NULL; empty when there was none). A run without a whole checkpoint
  * is a fault. */
-fault run_newest(const struct run_folder *r, bool (*fits)(const void *ctx, const struct tensors *t), const void *ctx,
-                 struct tensors *out, char passed_over[RUN_PATH]);
+fault run_newest(const struct run_folder *r, bool (*fits)(const void *ctx, const struct tensors *t),
+                 const void *ctx, struct tensors *out, char passed_over[RUN_PATH]);
 /* Puts another text in place of the run's experiment.yaml. */
 fault run_write_experiment(struct run_folder *r, const char *experiment_yaml);
 

@@ -82,9 +82,14 @@ static json_t *summary_object(const struct summary *s)
         json_waiting(&s->waiting, true), "params_sha256", s->params_sha256, "data_sha256", s->data_sha256);
 }
 
-static fault dump(const struct summary *s, size_t flags, char **out)
+/* `last_event` NULL: without. */
+static fault dump(const struct summary *s, const char *last_event, size_t flags, char **out)
 {
     json_t *object = summary_object(s);
+    if (object && last_event && json_object_set_new(object, "last_event", json_string(last_event)) != 0) {
+        json_decref(object);
+        return OUT_OF_MEMORY;
+    }
     char *text = json_dumps(object, flags | JSON_DIGITS);
     json_decref(object);
     if (!text)
@@ -95,14 +100,14 @@ static fault dump(const struct summary *s, size_t flags, char **out)
 
 fault summary_json(const struct summary *s, char **out)
 {
-    return dump(s, 0, out);
+    return dump(s, NULL, 0, out);
 }
 
 fault run_write_summary(struct run_folder *r, const struct summary *s)
 {
     char path[FILE_PATH], *text = NULL, *sealed = NULL;
     TRY(path_join(r->path, "summary.json", sizeof path, path));
-    TRY(dump(s, JSON_INDENT(2), &text));
+    TRY(dump(s, r->last_event, JSON_INDENT(2), &text));
     fault f = seal_text(&seal_of_object, text, &sealed);
     free(text);
     TRY(f);

@@ -76,9 +76,8 @@ static fault meet(struct agent *a, double rho)
     const struct term price[] = {{rho, ROW_PARAMS, NULL, 0}, {-rho, ROW_Z, NULL, 0}, {1, ROW_PRICE, NULL, 0}};
     bool there;
     TRY(agent_combine(a, ROW_GRADS, mine, 2));
-    TRY(centre_call(a, ROWS_GRADS | statistics_of(a), &there));
-    if (there)
-        TRY(centre_hear(a, &a->parcels[0], &there));
+    TRY(centre_begin(a, ROWS_GRADS | statistics_of(a)));
+    TRY(centre_end(a, &a->parcels[0], &there));
     TRY(take_z(a, there));
     return agent_combine(a, ROW_PRICE, price, 3);
 }
@@ -108,21 +107,16 @@ static fault learn(struct agent *a, const struct admm *s)
 /* A worker that is back starts from z, with no price; without a centre, from where it was. */
 static fault admm_rejoin(struct agent *a)
 {
-    bool there = false;
-    if (!agent_helps(a))
-        TRY(centre_adopt(a, &there));
+    bool there;
+    TRY(centre_rejoin(a, &there));
     return there ? copy(a, ROW_PARAMS, ROW_Z) : OK;
 }
 
 /* ---- the centre ---- */
 
 struct desk { /* what it knows of the workers; it holds what worker i said last in parcels[i] */
-    struct visitor {
-        struct caller call;
-        bool waits;     /* for an answer to its call */
-        bool silent;    /* was waited for in vain, and has not called since */
-        uint64_t late;  /* values of z since it was answered */
-    } * visitors;       /* owned: one for each worker */
+    struct centre centre;
+    uint64_t *late;     /* owned: values of z since each was answered */
     struct term *terms; /* owned: room for one of each */
 };
 
@@ -131,7 +125,8 @@ static void admm_close(void *shared)
     struct desk *d = shared;
     if (!d)
         return;
-    free(d->visitors);
+    centre_release(&d->centre);
+    free(d->late);
     free(d->terms);
     free(d);
 }
@@ -142,29 +137,24 @@ static fault admm_open(const struct stage *stage, void **shared)
     *shared = d;
     if (!d)
         return OUT_OF_MEMORY;
-    d->visitors = calloc(stage->n_agents, sizeof *d->visitors);
+    d->late = calloc(stage->n_agents, sizeof *d->late);
     d->terms = calloc(stage->n_agents, sizeof *d->terms);
-    return d->visitors && d->terms ? OK : OUT_OF_MEMORY;
-}
-
-static bool can_come(const struct agent *a, const struct desk *d, size_t i)
-{
-    return !d->visitors[i].silent && link_can_reach(a->link, i) && !link_has_ended(a->link, i);
+    return d->late && d->terms ? centre_init(&d->centre, stage) : OUT_OF_MEMORY;
 }
 
 /* Whom to wait for: a worker without whom there is no new z, or ANYONE; nobody (n_agents) where there are
  * enough. */
-static size_t whom_to_await(const struct agent *a, const struct admm *s)
+static size_t whom_to_await(struct agent *a, const struct admm *s)
 {
     const struct desk *d = a->stage->shared;
+    const struct service *c = centre_of(a);
     size_t n = a->stage->n_agents, waiting = 0, others = 0, first = n;
     size_t barrier = s->mode == SYNC ? n : (size_t)s->barrier;
     for (size_t i = n; i-- > 0;) {
-        const struct visitor *v = &d->visitors[i];
-        waiting += v->waits;
-        if (v->waits || !can_come(a, d, i))
+        waiting += c->visitors[i].waits;
+        if (!service_awaits(c, i))
             continue;
-        if (s->mode == ASYNC && v->late >= (uint64_t)s->delay)
+        if (s->mode == ASYNC && d->late[i] >= (uint64_t)s->delay)
             return i;
         first = i;
         others++;
@@ -176,19 +166,16 @@ static size_t whom_to_await(const struct agent *a, const struct admm *s)
 
 static fault receive(struct agent *a, size_t from)
 {
-    struct desk *d = a->stage->shared;
     struct parcel *arrival = &a->parcels[a->stage->n_agents];
-    struct caller call;
-    bool came;
-    TRY(centre_await(a, from, arrival, &call, &came));
-    if (!came && from != ANYONE)
-        d->visitors[from].silent = true;
-    if (!came)
+    struct arrival x;
+    TRY(service_hear(centre_of(a), from, arrival, &x));
+    if (x.in_vain && from != ANYONE)
+        service_misses(centre_of(a), from);
+    if (x.what != ARRIVED_QUESTION)
         return OK;
-    link_drop(a->link, &a->parcels[call.who]);
-    a->parcels[call.who] = *arrival;
+    link_drop(a->link, &a->parcels[x.who]);
+    a->parcels[x.who] = *arrival;
     *arrival = (struct parcel){0};
-    d->visitors[call.who] = (struct visitor){.call = call, .waits = true, .late = d->visitors[call.who].late};
     return OK;
 }
 
@@ -218,16 +205,16 @@ static fault make_z(struct agent *a, const struct desk *d)
     return statistics_of(a) ? take_mean(a, d, ROW_STATS, ROW_STATS) : OK;
 }
 
-static fault answer_all(struct agent *a, const struct desk *d)
+static fault answer_all(struct agent *a, struct desk *d)
 {
+    struct service *c = centre_of(a);
     for (size_t i = 0; i < a->stage->n_agents; i++) {
-        struct visitor *v = &d->visitors[i];
-        v->late++;
-        if (!v->waits)
+        d->late[i]++;
+        if (!c->visitors[i].waits)
             continue;
-        v->waits = false;
-        v->late = 0;
-        TRY(centre_answer(a, &v->call, ROWS_PARAMS | statistics_of(a)));
+        d->late[i] = 0;
+        service_applied(c, i);
+        TRY(service_answer(c, i, NULL, whole(ROWS_PARAMS | statistics_of(a))));
     }
     return OK;
 }
@@ -235,7 +222,7 @@ static fault answer_all(struct agent *a, const struct desk *d)
 static fault be_centre(struct agent *a, const struct admm *s)
 {
     struct desk *d = a->stage->shared;
-    memset(d->visitors, 0, a->stage->n_agents * sizeof *d->visitors);
+    memset(d->late, 0, a->stage->n_agents * sizeof *d->late);
     while (centre_is_needed(a)) {
         size_t from = whom_to_await(a, s);
         if (from != a->stage->n_agents) {

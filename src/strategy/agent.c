@@ -199,6 +199,21 @@ fault agent_end_round(struct agent *a)
     return link_end_round(a->link);
 }
 
+struct caller *agent_caller(struct agent *a)
+{
+    a->caller.link = a->link;
+    a->caller.patience_s = a->stage->experiment->network.patience_s;
+    a->caller.name = agent_helps(a) ? "helper" : "agent";
+    return &a->caller;
+}
+
+struct service *agent_serves(struct agent *a, struct service *s)
+{
+    s->link = a->link;
+    s->patience_s = a->stage->experiment->network.patience_s;
+    return s;
+}
+
 struct group *agent_group(struct agent *a)
 {
     a->group.link = a->link;

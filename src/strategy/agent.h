@@ -12,6 +12,7 @@
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H
 
+#include "call/service.h"
 #include "collective/group.h"
 #include "data/data.h"
 #include "link/link.h"
@@ -49,6 +50,7 @@ struct agent {
     struct term *terms; /* owned: likewise for a sum of them and of mine  */
     bool *missed;       /* owned: neighbours (of a helper: members) whose absence was noted */
     struct group group; /* owned: of all that learn, where the strategy forms one */
+    struct caller caller; /* as which it asks services */
     struct staleness {
         uint64_t sum, most, n;
     } staleness;
@@ -94,6 +96,10 @@ fault agent_combine(struct agent *a, enum row into, const struct term *terms, si
 fault agent_dot(struct agent *a, enum row row, enum row other, double *out);
 fault agent_norm(struct agent *a, enum row row, double *out);
 fault agent_loss(struct agent *a, double *out);
+
+/* For calls of mine (call/call.h), and for a service that I am (call/service.h). */
+struct caller *agent_caller(struct agent *a);
+struct service *agent_serves(struct agent *a, struct service *s);
 
 /* Of all that learn; for strategies that form one. */
 struct group *agent_group(struct agent *a);

@@ -5,50 +5,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READY (1ull << 62) /* above the tags of rounds */
+enum { IS_NEWCOMER = 1, COUNTS = 1, IS_LATE = 2 }; /* what a question, an answer says */
 
-struct ready {
+struct ready { /* IS_NEWCOMER: back after a crash, of no round; its gradient does not count */
+    struct call_head head;
     uint64_t round;
-    uint64_t
-        is_newcomer; /* back after a crash: its rows may be of any round, and its gradient does not count */
 };
 
 struct verdict {
-    uint64_t n;       /* how many count in this round, a bit for each follows; 0: you are late */
-    uint64_t round;   /* it is about */
-    uint64_t attempt; /* the generation of their group */
-    uint64_t leader;  /* late: who is further */
-    uint64_t members[];
+    struct call_head head;
+    uint64_t who;       /* COUNTS: the generation of the group; IS_LATE: an agent that is further */
+    uint64_t members[]; /* COUNTS: a bit for each agent that does */
 };
 
 struct counter {
+    struct service service;
+    struct party { /* an agent's part */
+        struct call_line line;
+        struct ready ready;  /* what it asks */
+        uint64_t round;      /* the counter's: of its last word */
+        bool is_back;        /* a newcomer */
+        bool in_set;         /* it counts in what is under way, and has not spoken since */
+        bool counts;         /* room for a list */
+    } * parties;             /* owned: [n] */
+    size_t n;                /* agents */
     uint64_t round, attempt; /* the group's; attempts so far */
-    uint32_t leader;         /* somebody who is in that round */
+    uint32_t leader;         /* an agent that is in that round */
     bool under_way;          /* a set was told that it counts */
     unsigned failures;       /* of this round */
-    uint64_t *rounds;        /* owned: of each agent's last word */
-    bool *waiting;           /* owned: who said ready and was not answered */
-    bool *back;              /* owned: newcomers */
-    bool *in_set;            /* owned: who counts in what is under way, and has not spoken since */
-    uint32_t *ready;         /* owned: room for a list */
     struct verdict *letter;  /* owned: room for one that is being written or read */
     size_t letter_bytes;
 };
 
 fault backups_open(const struct stage *s, void **shared)
 {
+    size_t n = s->n_agents, bytes = sizeof(struct verdict) + (n / 64 + 1) * sizeof(uint64_t);
     struct counter *c = calloc(1, sizeof *c);
     if (!c)
         return OUT_OF_MEMORY;
     *shared = c;
-    c->letter_bytes = sizeof *c->letter + (s->n_agents / 64 + 1) * sizeof(uint64_t);
-    c->letter = calloc(1, c->letter_bytes);
-    c->rounds = calloc(s->n_agents, sizeof *c->rounds);
-    c->waiting = calloc(s->n_agents, sizeof *c->waiting);
-    c->back = calloc(s->n_agents, sizeof *c->back);
-    c->in_set = calloc(s->n_agents, sizeof *c->in_set);
-    c->ready = calloc(s->n_agents, sizeof *c->ready);
-    return c->letter && c->rounds && c->waiting && c->back && c->in_set && c->ready ? OK : OUT_OF_MEMORY;
+    *c = (struct counter){
+        .n = n, .parties = calloc(n, sizeof *c->parties), .letter = calloc(1, bytes), .letter_bytes = bytes};
+    if (!c->letter || !c->parties)
+        return OUT_OF_MEMORY; /* what there is goes with backups_close */
+    for (size_t i = 0; i < n; i++) {
+        struct call_line *line = &c->parties[i].line;
+        *line = call_line_to_pair("counter", n, n, sizeof(struct ready), bytes);
+        line->lost = 0; /* the others go on without it */
+        line->answer_tag = group_lasting_tag(0);
+    }
+    TRY(service_init(&c->service, n, n, n, sizeof(struct ready), bytes));
+    c->service.answer_tag = group_lasting_tag(0);
+    return OK;
 }
 
 void backups_close(void *shared)
@@ -56,69 +64,32 @@ void backups_close(void *shared)
     struct counter *c = shared;
     if (!c)
         return;
+    service_release(&c->service);
     free(c->letter);
-    free(c->rounds);
-    free(c->waiting);
-    free(c->back);
-    free(c->in_set);
-    free(c->ready);
+    free(c->parties);
     free(c);
 }
 
 /* ---- an agent ---- */
 
-static size_t counter_of(const struct agent *a)
-{
-    return a->stage->n_agents;
-}
-
-static fault say_ready(struct agent *a)
-{
-    struct ready mine = {a->k, a->group.is_newcomer};
-    return link_send(a->link, counter_of(a), READY, &mine, sizeof mine);
-}
-
-/* Where the counter is gone, or others have given it up, asking is of no use. */
-static bool can_ask_again(const struct agent *a, fault f)
-{
-    return is_about_peers(f) && link_can_reach(a->link, counter_of(a)) &&
-           !link_has_ended(a->link, counter_of(a)) && !group_is_abandoned(&a->group);
-}
-
-/* An answer may be lost or late, and one to what I said before may come in its place. */
-static bool concerns_me(const struct agent *a, const struct verdict *v)
-{
-    bool is_behind = a->group.is_newcomer || v->round > a->k;
-    return v->n == 0 ? is_behind && v->leader != a->index
-                     : v->round == a->k && v->attempt > a->group.generation;
-}
-
-/* The verdict, valid until the next verb. */
+/* The verdict, valid until the next verb. A fault about peers: the counter is gone, or given up by others. */
 static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
 {
     struct counter *c = a->stage->shared;
-    fault f =
-        group_is_abandoned(&a->group) ? FAIL(FAULT_PEER, "others have given up the counter") : say_ready(a);
-    for (;;) {
-        if (!f)
-            f = link_recv(a->link, counter_of(a), group_lasting_tag(0), c->letter, c->letter_bytes, NULL);
-        if (!f && concerns_me(a, c->letter)) {
-            *out = c->letter;
-            return OK;
-        }
-        if (f && !can_ask_again(a, f))
-            return f;
-        bool again = f != OK;
-        fault_drop(f);
-        f = again ? say_ready(a) : OK;
-    }
+    struct party *me = &c->parties[a->index];
+    struct parcel none;
+    me->ready = (struct ready){.head.what = a->group.is_newcomer ? IS_NEWCOMER : 0, .round = a->k};
+    TRY(call_begin(agent_caller(a), &me->line, &me->ready.head, (struct span){0}));
+    TRY(call_end(&me->line, &c->letter->head, &none));
+    *out = c->letter;
+    return OK;
 }
 
 static void become_member(struct agent *a, const struct verdict *v)
 {
     struct group *g = &a->group;
     g->n = 0;
-    g->generation = v->attempt;
+    g->generation = v->who;
     g->number = 0;
     for (uint32_t i = 0; i < a->stage->n_agents; i++)
         if (v->members[i / 64] >> i % 64 & 1) {
@@ -164,6 +135,16 @@ static fault go_on_without_counter(struct agent *a, fault f)
     return agent_regroup(a, why);
 }
 
+/* A leader that is gone by now is not the next one that the counter names. */
+static fault act_on(struct agent *a, const struct verdict *v, const struct allreduce *s,
+                    const struct collective *c)
+{
+    if (v->head.what == IS_LATE)
+        return catch_up(a, (size_t)v->who);
+    become_member(a, v);
+    return step_with_members(a, s, c);
+}
+
 fault backups_learn(struct agent *a, const struct allreduce *s, const struct collective *c)
 {
     int in_vain = 0;
@@ -172,18 +153,16 @@ fault backups_learn(struct agent *a, const struct allreduce *s, const struct col
         const struct verdict *v;
         TRY(agent_learn(a));
         fault f = ask_whether_i_count(a, &v);
-        if (!f && v->n == 0)
-            f = catch_up(a, (size_t)v->leader);
-        else if (!f) {
-            become_member(a, v);
-            TRY(step_with_members(a, s, c));
-        }
+        bool heard = !f;
+        if (heard)
+            f = act_on(a, v, s, c);
         in_vain = f ? in_vain + 1 : 0;
-        if (f && (!can_ask_again(a, f) || in_vain == 2)) /* a leader that is gone now is not the next one */
+        if (f && (!heard || in_vain == 2 || group_is_abandoned(&a->group)))
             return go_on_without_counter(a, f);
-        fault_drop(f);
+        TRY(forgive(f));
     }
-    fault_drop(say_ready(a)); /* farewell; a counter that is gone will not miss it */
+    struct party *me = &((struct counter *)a->stage->shared)->parties[a->index];
+    call_leave(agent_caller(a), &me->line, &me->ready.head);
     return OK;
 }
 
@@ -199,7 +178,8 @@ fault backups_rejoin(struct agent *a)
 static bool is_there(const struct agent *a, size_t who)
 {
     const struct counter *c = a->stage->shared;
-    return link_can_reach(a->link, who) && !link_has_ended(a->link, who) && c->rounds[who] < a->stage->rounds;
+    return link_can_reach(a->link, who) && !link_has_ended(a->link, who) &&
+           c->parties[who].round < a->stage->rounds;
 }
 
 static size_t count_living(const struct agent *a)
@@ -219,33 +199,35 @@ static void move_on(struct counter *c, size_t who, uint64_t round)
     c->failures = 0;
 }
 
-static void hear(struct counter *c, size_t who, struct ready theirs, uint64_t n_rounds)
+static void hear(struct counter *c, size_t who, uint64_t round, bool is_back)
 {
-    uint64_t round = theirs.round;
-    c->rounds[who] = round;
-    c->waiting[who] = round < n_rounds; /* after the last one it is a farewell */
-    c->in_set[who] = false;
-    c->back[who] = theirs.is_newcomer;
-    if (round > c->round && !c->back[who])
+    struct party *p = &c->parties[who];
+    p->round = round;
+    p->in_set = false;
+    p->is_back = is_back;
+    if (round > c->round && !is_back)
         move_on(c, who, round);
 }
 
-/* Somebody who went away will not miss its answer. */
-static fault answer(struct agent *a, const struct counter *c, size_t who)
+static bool waits(const struct counter *c, size_t who)
 {
-    return forgive(link_send(a->link, who, group_lasting_tag(0), c->letter, c->letter_bytes));
+    return c->service.visitors[who].waits;
 }
 
-static fault send_to(struct agent *a, struct counter *c, size_t who, uint32_t leader)
+static fault answer(struct counter *c, size_t who)
 {
-    c->waiting[who] = false;
-    *c->letter = (struct verdict){.round = c->round, .leader = leader};
-    return answer(a, c, who);
+    return service_answer(&c->service, who, &c->letter->head, (struct span){0});
+}
+
+static fault send_to(struct counter *c, size_t who, uint32_t leader)
+{
+    *c->letter = (struct verdict){.head.what = IS_LATE, .who = leader};
+    return answer(c, who);
 }
 
 static bool is_in_round(const struct agent *a, const struct counter *c, size_t who)
 {
-    return c->rounds[who] >= c->round && link_can_reach(a->link, who);
+    return c->parties[who].round >= c->round && link_can_reach(a->link, who);
 }
 
 /* Whoever is in this round will do. */
@@ -265,13 +247,13 @@ static void go_back(const struct agent *a, struct counter *c)
     for (size_t i = 0; i < a->stage->n_agents; i++) {
         if (!is_there(a, i))
             continue;
-        if (!c->waiting[i] || c->back[i])
+        if (!waits(c, i) || c->parties[i].is_back)
             return;
-        if (furthest == a->stage->n_agents || c->rounds[i] > c->rounds[furthest])
+        if (furthest == a->stage->n_agents || c->parties[i].round > c->parties[furthest].round)
             furthest = i;
     }
     if (furthest < a->stage->n_agents)
-        move_on(c, furthest, c->rounds[furthest]);
+        move_on(c, furthest, c->parties[furthest].round);
 }
 
 /* All who still wait in an earlier round. */
@@ -282,8 +264,8 @@ static fault answer_the_late(struct agent *a, struct counter *c)
     if (!find_leader(a, c))
         return OK;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && !c->back[i] && c->rounds[i] < c->round)
-            TRY(send_to(a, c, i, c->leader));
+        if (waits(c, i) && !c->parties[i].is_back && c->parties[i].round < c->round)
+            TRY(send_to(c, i, c->leader));
     return OK;
 }
 
@@ -291,16 +273,16 @@ static fault answer_the_late(struct agent *a, struct counter *c)
 static fault answer_newcomers(struct agent *a, struct counter *c)
 {
     uint32_t leader = 0;
-    while (leader < a->stage->n_agents && (c->back[leader] || !is_there(a, leader)))
+    while (leader < a->stage->n_agents && (c->parties[leader].is_back || !is_there(a, leader)))
         leader++;
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && c->back[i]) {
-            c->back[i] = false;
+        if (waits(c, i) && c->parties[i].is_back) {
+            c->parties[i].is_back = false;
             if (leader < a->stage->n_agents) {
-                TRY(send_to(a, c, i, leader));
+                TRY(send_to(c, i, leader));
             } else {
                 leader = (uint32_t)i;
-                move_on(c, i, c->rounds[i]);
+                move_on(c, i, c->parties[i].round);
             }
         }
     return OK;
@@ -310,25 +292,26 @@ static fault answer_newcomers(struct agent *a, struct counter *c)
 static bool has_failed(const struct agent *a, const struct counter *c)
 {
     for (size_t i = 0; i < a->stage->n_agents; i++)
-        if (c->in_set[i] && is_there(a, i))
+        if (c->parties[i].in_set && is_there(a, i))
             return false;
     return true;
 }
 
-static fault let_them_count(struct agent *a, struct counter *c, size_t n)
+/* The first n of those that are ready. */
+static fault let_them_count(struct counter *c, size_t n)
 {
     memset(c->letter, 0, c->letter_bytes);
-    memset(c->in_set, 0, a->stage->n_agents * sizeof *c->in_set);
-    *c->letter = (struct verdict){.n = n, .round = c->round, .attempt = ++c->attempt};
+    *c->letter = (struct verdict){.head.what = COUNTS, .who = ++c->attempt};
     c->under_way = true;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t who = c->ready[i];
-        c->waiting[who] = false;
-        c->in_set[who] = true;
-        c->letter->members[who / 64] |= 1ull << who % 64;
+    for (size_t i = 0; i < c->n; i++) {
+        struct party *p = &c->parties[i];
+        p->in_set = p->counts && n;
+        n -= p->in_set;
+        c->letter->members[i / 64] |= (uint64_t)p->in_set << i % 64;
     }
-    for (size_t i = 0; i < n; i++)
-        TRY(answer(a, c, c->ready[i]));
+    for (size_t i = 0; i < c->n; i++)
+        if (c->parties[i].in_set)
+            TRY(answer(c, i));
     return OK;
 }
 
@@ -348,38 +331,36 @@ static fault decide(struct agent *a, const struct allreduce *s, struct counter *
         return OK;
     c->failures += c->under_way;
     c->under_way = false;
-    for (uint32_t i = 0; i < a->stage->n_agents; i++)
-        if (c->waiting[i] && is_there(a, i) && c->rounds[i] == c->round)
-            c->ready[n++] = i;
-    return n && n + spared >= living ? let_them_count(a, c, fewer(n, c->failures)) : OK;
+    for (size_t i = 0; i < c->n; i++) {
+        c->parties[i].counts = waits(c, i) && is_there(a, i) && c->parties[i].round == c->round;
+        n += c->parties[i].counts;
+    }
+    return n && n + spared >= living ? let_them_count(c, fewer(n, c->failures)) : OK;
 }
 
 /* A counter that was down knows nothing of what was before, but for the number of attempts. */
-static void forget_all(struct counter *c, size_t n_agents)
+static void forget_all(struct counter *c)
 {
-    c->round = 0;
-    c->leader = 0;
-    c->under_way = false;
-    c->failures = 0;
-    memset(c->rounds, 0, n_agents * sizeof *c->rounds);
-    memset(c->waiting, 0, n_agents * sizeof *c->waiting);
-    memset(c->back, 0, n_agents * sizeof *c->back);
-    memset(c->in_set, 0, n_agents * sizeof *c->in_set);
+    service_return(&c->service);
+    move_on(c, 0, 0);
+    for (size_t i = 0; i < c->n; i++)
+        hear(c, i, 0, false);
 }
 
 fault backups_count(struct agent *a, const struct allreduce *s)
 {
     struct counter *c = a->stage->shared;
-    forget_all(c, a->stage->n_agents);
+    struct parcel none = {0};
+    agent_serves(a, &c->service);
+    forget_all(c);
     while (count_living(a)) {
-        struct ready theirs;
-        size_t who;
-        fault f = link_recv(a->link, ANYONE, READY, &theirs, sizeof theirs, &who);
-        if (f && !is_about_peers(f))
-            return f;
-        if (!f)
-            hear(c, who, theirs, a->stage->rounds);
-        fault_drop(f);
+        struct arrival x;
+        TRY(service_hear(&c->service, ANYONE, &none, &x));
+        const struct ready *r = x.letter;
+        if (arrival_asks(&x))
+            hear(c, x.who, r->round, r->head.what == IS_NEWCOMER);
+        if (x.what == ARRIVED_FAREWELL)
+            hear(c, x.who, a->stage->rounds, false);
         TRY(decide(a, s, c));
     }
     return OK;

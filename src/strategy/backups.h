@@ -1,18 +1,19 @@
 /* backups.h - synchronous SGD with backup workers (Chen et al. 2016): a round does not wait for its last b gradients.
  *
- *   agent:    learn -> ready(k) -> verdict:  counted: all-reduce with the others that count -> step -> k + 1
+ *   agent:    learn -> call: ready(k) -> verdict:  counted: all-reduce with the others that count -> step -> k + 1
  *                                            late:    drop the gradient, take over the rows of one that is further
  *   counter:  ready(k) from enough -> counted to them;  the first ready(k + 1) -> late to all who are still at k;
- *             ready(all rounds) is a farewell
+ *             a farewell, after all rounds
  *
  * The counter is a member that does not learn, so that it answers at once. It decides on one set of agents at a time;
- * if one of them dies in the all-reduce, the others say ready(k) again, and only when all of them have spoken is it known
+ * if one of them dies in the all-reduce, the others call ready(k) again, and only when all of them have spoken is it known
  * that nobody got through and the round may be done again: the replicas never part. When the counter itself is gone
  * all who are left go on without backups.
  */
 #ifndef VECHE_STRATEGY_BACKUPS_H
 #define VECHE_STRATEGY_BACKUPS_H
 
+#include "call/service.h"
 #include "collective/collective.h"
 #include "strategy/agent.h"
 

@@ -1,12 +1,8 @@
-/* centre.c - see centre.h: first the workers' side, then the centre's. */
+/* centre.c - see centre.h. */
 #include "strategy/centre.h"
 
-#define TAG_CALL (1ull << 62) /* above those of rounds, below those of groups */
-
-struct call {
-    uint64_t round;
-    uint64_t leaves; /* 0: rows follow under the round */
-};
+#include <stdio.h>
+#include <stdlib.h>
 
 int64_t centre_helpers(const void *settings, int64_t agents)
 {
@@ -14,11 +10,46 @@ int64_t centre_helpers(const void *settings, int64_t agents)
     return 1;
 }
 
+fault centre_init(struct centre *c, const struct stage *stage)
+{
+    size_t n = stage->n_agents;
+    c->lines = calloc(n, sizeof *c->lines);
+    if (!c->lines)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        c->lines[i].line = call_line_to("centre", n);
+    TRY(service_init(&c->service, n, n, n, sizeof(struct call_head), 0));
+    snprintf(c->service.name, sizeof c->service.name, "the centre");
+    for (size_t i = 0; i < n; i++)
+        c->service.visitors[i].known = true;
+    return OK;
+}
+
+void centre_release(struct centre *c)
+{
+    free(c->lines);
+    service_release(&c->service);
+}
+
+fault centre_open(const struct stage *stage, void **shared)
+{
+    struct centre *c = calloc(1, sizeof *c);
+    *shared = c;
+    return c ? centre_init(c, stage) : OUT_OF_MEMORY;
+}
+
+void centre_close(void *shared)
+{
+    if (shared)
+        centre_release(shared);
+    free(shared);
+}
+
 /* ---- a worker ---- */
 
-static size_t centre_of(const struct agent *a)
+static struct centre_line *line_of(const struct agent *a)
 {
-    return a->stage->n_agents;
+    return &((struct centre *)a->stage->shared)->lines[a->index];
 }
 
 /* A fault about the centre is noted and no fault of the worker's. */
@@ -26,74 +57,45 @@ static fault whether_there(struct agent *a, fault f, bool *there)
 {
     *there = !f;
     if (!f)
-        agent_meets(a, centre_of(a));
-    return agent_does_without(a, centre_of(a), f);
+        agent_meets(a, a->stage->n_agents);
+    return agent_does_without(a, a->stage->n_agents, f);
 }
 
-fault centre_call(struct agent *a, row_set rows, bool *there)
+fault centre_begin(struct agent *a, row_set rows)
 {
-    struct call call = {.round = a->k};
-    fault f = link_has_ended(a->link, centre_of(a)) ? FAIL(FAULT_PEER, "it has come to its end") : OK;
-    if (!f)
-        f = link_send(a->link, centre_of(a), TAG_CALL, &call, sizeof call);
-    if (!f)
-        f = link_send_rows(a->link, centre_of(a), a->k, whole(rows));
-    *there = !f;
-    return f ? whether_there(a, f, there) : OK;
+    struct centre_line *l = line_of(a);
+    return call_begin(agent_caller(a), &l->line, &l->question, whole(rows));
 }
 
-fault centre_hear(struct agent *a, struct parcel *out, bool *there)
+fault centre_end(struct agent *a, struct parcel *out, bool *there)
 {
-    return whether_there(a, link_recv_rows(a->link, centre_of(a), a->k, out, NULL), there);
-}
-
-fault centre_adopt(struct agent *a, bool *there)
-{
-    return whether_there(a, link_adopt(a->link, centre_of(a), NULL), there);
+    return whether_there(a, call_end(&line_of(a)->line, NULL, out), there);
 }
 
 void centre_leave(struct agent *a)
 {
-    struct call call = {.round = a->k, .leaves = true};
-    fault_drop(link_send(a->link, centre_of(a), TAG_CALL, &call, sizeof call));
+    struct centre_line *l = line_of(a);
+    call_leave(agent_caller(a), &l->line, &l->question);
 }
 
 /* ---- the centre ---- */
 
+struct service *centre_of(struct agent *a)
+{
+    return agent_serves(a, &((struct centre *)a->stage->shared)->service);
+}
+
 bool centre_is_needed(struct agent *a)
 {
-    bool needed = false;
-    for (size_t i = 0; i < a->stage->n_agents; i++) {
-        if (link_has_ended(a->link, i))
-            continue;
-        if (link_can_reach(a->link, i))
-            needed = true;
-        else
-            fault_drop(agent_does_without(a, i, FAIL(FAULT_PEER, "it cannot be reached")));
-    }
-    return needed;
+    service_look_who_is_gone(centre_of(a));
+    return service_is_needed(centre_of(a));
 }
 
-fault centre_await(struct agent *a, size_t from, struct parcel *out, struct caller *caller, bool *came)
+fault centre_rejoin(struct agent *a, bool *there)
 {
-    struct call call;
-    size_t who = from;
-    *came = false;
-    fault f = link_recv(a->link, from, TAG_CALL, &call, sizeof call, &who);
-    if (!f && call.leaves)
-        return OK;
-    if (!f)
-        f = link_recv_rows(a->link, who, call.round, out, NULL);
-    if (f)
-        return agent_does_without(a, who, f);
-    agent_meets(a, who);
-    *caller = (struct caller){who, call.round};
-    *came = true;
+    *there = false;
+    if (!agent_helps(a))
+        return whether_there(a, link_adopt(a->link, a->stage->n_agents, NULL), there);
+    service_return(centre_of(a));
     return OK;
-}
-
-fault centre_answer(struct agent *a, const struct caller *caller, row_set rows)
-{
-    return agent_does_without(a, caller->who,
-                              link_send_rows(a->link, caller->who, caller->round, whole(rows)));
 }

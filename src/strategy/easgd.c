@@ -43,7 +43,7 @@ static row_set spring_rows(const struct agent *a)
 static fault be_pulled(struct agent *a, double alpha)
 {
     bool there;
-    TRY(centre_hear(a, &a->parcels[0], &there));
+    TRY(centre_end(a, &a->parcels[0], &there));
     a->shares[0] = alpha;
     return there ? agent_mix(a, spring_rows(a), 1 - alpha, 1) : OK;
 }
@@ -53,7 +53,7 @@ static fault learn(struct agent *a, double alpha, uint64_t every)
     while (agent_goes_on(a)) {
         bool meets = a->k > 0 && a->k % every == 0;
         if (meets)
-            TRY(centre_call(a, spring_rows(a), &meets)); /* x and c travel while g is computed at x */
+            TRY(centre_begin(a, spring_rows(a))); /* x and c travel while g is computed at x */
         TRY(agent_learn(a));
         if (meets)
             TRY(be_pulled(a, alpha));
@@ -67,13 +67,16 @@ static fault learn(struct agent *a, double alpha, uint64_t every)
 /* The x of one worker, who hears of c as it is before anybody's x moves it. */
 static fault take_in(struct agent *a, size_t from, double alpha, size_t *n)
 {
-    struct caller caller;
-    bool came;
-    TRY(centre_await(a, from, &a->parcels[*n], &caller, &came));
-    if (!came)
-        return OK;
-    a->shares[(*n)++] = alpha;
-    return centre_answer(a, &caller, spring_rows(a));
+    struct service *s = centre_of(a);
+    struct arrival x;
+    TRY(service_hear(s, from, &a->parcels[*n], &x));
+    if (x.in_vain && from != ANYONE)
+        service_misses(s, from);
+    if (x.what == ARRIVED_QUESTION) {
+        a->shares[(*n)++] = alpha;
+        service_applied(s, x.who);
+    }
+    return arrival_asks(&x) ? service_answer(s, x.who, NULL, whole(spring_rows(a))) : OK;
 }
 
 static fault take_in_all(struct agent *a, double alpha, size_t *n)
@@ -106,7 +109,7 @@ static fault easgd_run(struct agent *a)
 static fault easgd_rejoin(struct agent *a)
 {
     bool there;
-    return agent_helps(a) ? OK : centre_adopt(a, &there);
+    return centre_rejoin(a, &there);
 }
 
 static bool is_asynchronous(const struct experiment *e)
@@ -165,7 +168,9 @@ static const struct strategy_row row = {.run = easgd_run,
                                         .has_centre = true,
                                         .rejoin = easgd_rejoin,
                                         .is_asynchronous = is_asynchronous,
-                                        .check = easgd_check};
+                                        .check = easgd_check,
+                                        .open = centre_open,
+                                        .close = centre_close};
 
 const struct kind strategy_easgd = {
     .name = "easgd",

@@ -1,16 +1,19 @@
 /* world.h - where agents live, as those who run an experiment see it.
  *
- *   open -> [restore] -> play (at each moment the watcher is told, who may look at the numbers) -> look -> close
+ *   door: join -> (open all that an experiment names) -> agree that all could -> open
+ *   world: [restore] -> play (at each moment the watcher is told, who may look at the numbers) -> look -> close
  *
- * Agents see their world through links (link.h). A world knows the members of its stage by number, whether they
- * live in this process or not. One process leads a play: it is told of moments and notes, and may look at everybody's
- * rows; the processes of the others only take part.
+ * A world's door is a row of world_kinds; nothing outside this room calls a world by its name. Agents see their world through links
+ * (link.h). A world knows the members of its stage by number, whether they live in this process or not. One process leads a play:
+ * it is told of moments and notes, and may look at everybody's rows; the processes of the others only take part.
  */
 #ifndef VECHE_WORLD_WORLD_H
 #define VECHE_WORLD_WORLD_H
 
 #include "strategy/agent.h"
 #include "world/waits.h"
+
+enum { WORLD_HOST = 64 }; /* bytes of a machine's name, with its final zero */
 
 struct watcher {
     void *ctx;
@@ -24,7 +27,7 @@ struct watcher {
     void (*stop)(void *ctx); /* somebody asked another process to */
 };
 
-struct totals { /* of all agents that learn, so far */
+struct totals {     /* of all agents that learn, so far */
     uint64_t begun; /* rounds that were taken, where all share them */
     uint64_t ended; /* rounds */
     uint64_t samples;
@@ -32,6 +35,55 @@ struct totals { /* of all agents that learn, so far */
 
 struct world {
     const struct world_ops *ops;
+};
+
+/* The processes that live through a world together, and which of them this one is. */
+struct ranks {
+    const struct world_door *door; /* of the world */
+    size_t self, n;                /* n 0: all members live in this process, which is the only one */
+    size_t here;                   /* how many ranks before this one are on the same machine */
+    int threads;          /* what is its own of the machine's cores; 0: whatever the experiment says */
+    bool outnumber_cores; /* on this machine, so nobody may spin */
+};
+
+/* What can be asked of a world before it is open. Of one in which all members live in one process `launched` and all that follows up
+ * to `gather` are NULL. */
+struct world_door {
+    const char *name;     /* as written after `world:` */
+    bool is_in_real_time; /* machines take the time that they take, and fail by themselves */
+
+    /* How many processes a launcher has started for this world, as the environment says; 0: there was no launcher. */
+    size_t (*launched)(void);
+    /* A fault where so many members would have to be started otherwise than this process was; it says how. */
+    fault (*check_launch)(const struct experiment *e);
+    /* Takes a place among all ranks, who call this together, or as the only one with nobody beside it. */
+    fault (*join)(bool alone, struct ranks *out);
+    /* Bytes of every rank to every rank, as many as each likes. *all: owned by the caller, those of rank 0, 1, ... one after the other,
+     * of lengths[i] each. All ranks call this together, and nobody waits longer than patience for the others. */
+    fault (*gather)(const struct ranks *ranks, const void *mine, size_t n, double patience_s,
+                    unsigned char **all, size_t *lengths);
+
+    /* What the engine of this process must have for its members: replicas, spare rows, where rows lie, threads. */
+    void (*furnish)(const struct ranks *ranks, const struct experiment *e, size_t n_links,
+                    struct engine_setup *setup);
+    /* Agents are borrowed, and those that live in this process get their links; `speeds` of machines are copied. */
+    fault (*open)(const struct ranks *ranks, const struct stage *stage, struct agent *agents,
+                  struct engine *engine, const double *speeds, struct watcher watcher, struct world **out);
+
+    const struct library_sum *library; /* NULL: it stands on no library that sums by itself */
+};
+
+/* For comparisons: a library's own sum of any memory over all ranks, as one call in which everyone waits. */
+struct library_sum {
+    const char *name;
+    void (*version)(char *into, size_t n); /* "Open MPI v4.1.4"; at most n bytes with the final zero */
+    void (*expect)(void);                  /* before `join`: somebody will wait in such calls */
+    void (*sum)(struct link *l, float *floats, size_t n);
+};
+
+/* Real seconds that the engine worked for a world. */
+struct engine_times {
+    double learn_s, update_s, mix_s;
 };
 
 struct world_ops {
@@ -66,6 +118,7 @@ struct world_ops {
     bool (*is_alive)(const struct world *w, size_t member);
     struct link_counts (*counts)(const struct world *w, size_t member);
     const struct waits *(*waits)(const struct world *w);
+    struct engine_times (*times)(const struct world *w); /* NULL: not known */
 
     /* For whoever leads, at a moment or when the play is over. Computes everything asked for so far, so that rows,
      * tallies and counts are those of this moment. */
@@ -104,6 +157,34 @@ static inline size_t world_model_row(const struct stage *s)
     return s->n_members;
 }
 
+/* ---- kinds.c ---- */
+
 extern const struct kinds world_kinds;
+
+static inline const struct world_door *world_door(const struct experiment *e)
+{
+    return e->world.kind->row;
+}
+
+/* Of the world of this name; NULL: there is none in this build. */
+const struct world_door *world_named(const char *name);
+/* Of the world that a launcher has started this process for, and how many processes in all; NULL, and 1: no launcher has. */
+const struct world_door *world_launched(size_t *n_processes);
+
+/* ---- agree.c: what all ranks call together; a process that is the only one agrees with itself ---- */
+
+/* `mine` is taken. Where a rank has a fault everyone gets one: rank 0 its sentence, and whose it is; the others FAULT_ELSEWHERE. */
+fault world_agree(const struct ranks *ranks, fault mine, double patience_s);
+/* A fault that names the first rank whose text differs from that of rank 0: "has another data set". */
+fault world_compare(const struct ranks *ranks, const char *what, const char *mine, double patience_s);
+/* The largest of all. */
+fault world_largest(const struct ranks *ranks, uint64_t mine, double patience_s, uint64_t *out);
+/* A text of each, of so many bytes with its final zero: *all has them one after the other; the caller frees. */
+fault world_gather_texts(const struct ranks *ranks, const char *mine, size_t n, double patience_s,
+                         char **all);
+/* The text of rank 0 to everyone; the caller frees. */
+fault world_spread_text(const struct ranks *ranks, char **text, double patience_s);
+/* The name of this machine. */
+void world_host(char name[WORLD_HOST]);
 
 #endif

@@ -219,6 +219,23 @@ static void the_rival_is_one_machine_with_everything(void **state)
     plan_release(&p);
 }
 
+static void the_rival_needs_no_more_memory_than_agents_that_accumulate(void **state)
+{
+    (void)state;
+    struct plan p;
+    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\n",
+            (const char *[]){"strategy.kind=single,consensus", "train.accumulate=1,2"}, 2, &p);
+    for (size_t i = 0; i < p.n; i++) {
+        struct experiment *e = experiment_of(&p, p.methods[i].label);
+        bool cuts = strstr(p.methods[i].label, "2") != NULL;
+        assert_int_equal(e->data.batch, 2 * 4 / e->agents);
+        assert_int_equal(e->train.accumulate, !cuts ? 1 : 2 * 4 / e->agents); /* of one sample each */
+        experiment_free(e);
+    }
+    assert_int_equal(p.n, 4);
+    plan_release(&p);
+}
+
 static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **state)
 {
     (void)state;
@@ -234,6 +251,14 @@ static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **stat
     experiment_free(one);
     experiment_free(e);
     experiment_free(other);
+    plan_release(&p);
+    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
+            (const char *[]){"train.accumulate=1,2"}, 1, &p);
+    one = experiment_of(&p, p.methods[0].label);
+    e = experiment_of(&p, p.methods[1].label);
+    assert_true(e->machines.rate != one->machines.rate); /* it computes one sample at a time */
+    experiment_free(one);
+    experiment_free(e);
     plan_release(&p);
 }
 
@@ -314,6 +339,7 @@ int main(void)
         cmocka_unit_test(on_ranks_there_are_as_many_members_as_ranks),
         cmocka_unit_test(a_topology_that_is_written_stays),
         cmocka_unit_test(the_rival_is_one_machine_with_everything),
+        cmocka_unit_test(the_rival_needs_no_more_memory_than_agents_that_accumulate),
         cmocka_unit_test(methods_that_ask_the_same_of_a_machine_are_measured_once),
         cmocka_unit_test(lists_make_every_combination),
         cmocka_unit_test(names_of_folders_are_plain_and_unlike),

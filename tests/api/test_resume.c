@@ -210,11 +210,28 @@ static void what_changes_no_bits_may_change_and_is_noted(void **state)
     }
 }
 
+/* Killed after its eighth round, in batches of 3 and 2: batchnorm's statistics and dropout's masks are those of the micro-batches. */
+static void a_run_that_accumulates_goes_on_to_the_same_bits(void **state)
+{
+    char hash[65], again[65], uncut[65];
+    const char *const asked[] = {
+        "train.checkpoint_every=4 rounds", "strategy={kind: allreduce, bucket_kb: 0.05}",
+        "model=[{linear: {out: 6}}, batchnorm, relu, {dropout: {rate: 0.3}}, {linear: {out: 3}}]",
+        "train.accumulate=2"};
+    run(*state, asked, 3, uncut);
+    run(*state, asked, 4, hash);
+    assert_string_not_equal(hash, uncut);
+    assert_int_equal(unlink(in(in(*state, "exp-2"), "checkpoint-00000012.safetensors")), 0);
+    resume(in(*state, "exp-2"), NULL, again);
+    assert_string_equal(hash, again);
+}
+
 static const char *const may_not[][3] = {
     /* the override, an edit of the file, the key that is named */
     {"train.seed=4", "seed: 3|seed: 4", "train.seed"},
     {"optim.lr=0.1", "lr: 0.05|lr: 0.1", "optim.lr"},
     {"optim.schedule.epochs=[1]", "epochs: [3]|epochs: [1]", "optim.schedule.epochs"},
+    {"train.accumulate=2", "accumulate: 1|accumulate: 2", "train.accumulate"},
     {"data.batch=6", "batch: 5|batch: 6", "data.batch"},
     {"data.set.samples=121", " samples: 120| samples: 121", "data.set.samples"},
     {"model.0.linear.out=7", "out: 6|out: 7", "model.0.linear.out"},
@@ -238,6 +255,8 @@ static void what_was_learnt_from_may_not_change(void **state)
         snprintf(words, sizeof words, "exp: %s cannot become '", may_not[i][2]);
         check_fault(veche_resume_with(path, &may_not[i][0], 1, NULL, &r), words);
     }
+    const char *const two[] = {"train.seed=4", "data.batch=6"}; /* of several the first in the file */
+    check_fault(veche_resume_with(path, two, 2, NULL, &r), "exp: data.batch cannot become '6'");
     const char *engine = "engine.kind=null";
     check_fault(veche_resume_with(path, &engine, 1, NULL, &r),
                 "engine.kind: the run was trained by the engine 'ref' so far, and would be by 'null'");
@@ -262,6 +281,10 @@ static void an_edited_experiment_is_refused_and_the_setting_named(void **state)
         check_fault(veche_resume(path, NULL, &r), words);
         spit(file, text, n);
     }
+    replace_in(file, "seed: 3", "seed: 4");
+    replace_in(file, "batch: 5", "batch: 6");
+    check_fault(veche_resume(path, NULL, &r), "experiment.yaml: was edited: data.batch is '6'");
+    spit(file, text, n);
     replace_in(file, "\n  epochs: 2\n", "\n  epochs: 3\n");
     check_fault(veche_resume(path, NULL, &r), "put that back, and go on by: veche resume ");
     spit(file, text, n);
@@ -355,6 +378,7 @@ int main(void)
         SCRATCH(a_run_that_kept_only_its_end_says_why_it_cannot_go_on_for_longer),
         SCRATCH(a_change_that_was_interrupted_is_not_forgotten),
         SCRATCH(what_changes_no_bits_may_change_and_is_noted),
+        SCRATCH(a_run_that_accumulates_goes_on_to_the_same_bits),
         SCRATCH(what_was_learnt_from_may_not_change),
         SCRATCH(an_edited_experiment_is_refused_and_the_setting_named),
         SCRATCH(other_samples_are_refused_wherever_the_files_lie),

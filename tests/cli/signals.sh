@@ -16,6 +16,12 @@ begin() { # begin FOLDER [NAME=VALUE...]: a run of hours, as far as its second c
     pid=$!
     wait_for_checkpoint "$1"
 }
+begin_round() { # begin_round FOLDER SAMPLES: a run, as far as its first round, of a sixth of a second for each sample
+    (exec "$veche" run exp.yaml -d "$1" engine=ref model=resnet20 data.batch="$2" \
+        data.set='{ kind: images, channels: 3, size: 32, samples: 600, test_samples: 10 }' >"$1.out" 2>"$1.err") &
+    pid=$!
+    for _ in $(seq 600); do grep -qs '^run: ' "$1.err" && break || sleep 0.1; done
+}
 ended() { # ended FOLDER
     wait_for_end $pid
     out=$(cat "$1.out") err=$(cat "$1.err")
@@ -38,11 +44,7 @@ for signal in INT TERM; do
     kill -$signal $pid
     stopped "$signal twice in a breath" twice-$signal
 
-    # a round of minutes
-    (exec "$veche" run exp.yaml -d earnest-$signal engine=ref model=resnet20 data.batch=600 \
-        data.set='{ kind: images, channels: 3, size: 32, samples: 600, test_samples: 10 }' >earnest-$signal.out 2>earnest-$signal.err) &
-    pid=$!
-    for _ in $(seq 600); do grep -q '^run: ' earnest-$signal.err && break || sleep 0.1; done
+    begin_round earnest-$signal 600
     kill -$signal $pid
     sleep 1.2
     kill -$signal $pid
@@ -70,6 +72,11 @@ kill -STOP $pid
 for signal in HUP XCPU; do kill -$signal $pid; done
 kill -CONT $pid
 stopped 'HUP and XCPU at the same time' repeated
+begin_round patient 20
+kill -HUP $pid
+sleep 1.2
+kill -HUP $pid
+stopped 'HUP again, later' patient
 begin nohup nohup
 kill -HUP $pid
 sleep 0.3

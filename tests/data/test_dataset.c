@@ -9,6 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/sha256.h"
+#include "data/folder.h"
+#include "data/known_sets.h"
 #include "data/set_kinds.h"
 #include "data/synthetic.h"
 #include "support/data_files.h"
@@ -373,6 +376,53 @@ static void a_known_set_in_which_a_pixel_has_changed_is_not_learnt_from(void **s
     remove_folder(folder);
 }
 
+/* Two labels that have changed places: counts of labels do not tell, only the sum of their own file. */
+static void a_known_set_in_which_labels_have_changed_places_is_not_learnt_from(void **state)
+{
+    (void)state;
+    enum { N = 20, CLASSES = 10, HEAD = 8 };
+    char *folder = temporary_folder(), *set = path_in(folder, "fashion-mnist"), sums[2][65];
+    struct bytes pictures = make_idx_images(N, 28, 28), labels = make_idx_labels(N, CLASSES);
+    struct known known = known_fashion_mnist;
+    struct known_file files[2];
+    struct set_row row = *(const struct set_row *)kind_named("fashion-mnist")->row;
+    struct kind kind = *kind_named("fashion-mnist");
+    struct data_settings s = {.set = {.kind = &kind}, .batch = 10};
+    struct dataset *d;
+    assert_ok(sha256_of(pictures.at, pictures.n, sums[0]));
+    assert_ok(sha256_of(labels.at, labels.n, sums[1]));
+    assert_ok(folder_make(set));
+    for (size_t i = 0; i < 2; i++) {
+        files[i] = (struct known_file){known.files[i].name, sums[0], known.files[i].labels, sums[1], N,
+                                       known.files[i].test};
+        put_file(set, files[i].name, pictures);
+        put_file(set, files[i].labels, labels);
+    }
+    known.files = files;
+    row.known = &known;
+    kind.row = &row;
+    setenv("VECHE_DATA", folder, 1);
+    assert_ok(dataset_open(&s, 1, &d));
+    dataset_close(d);
+    for (size_t i = 0; i < 2; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "fashion-mnist/%s: is damaged, or another file: the SHA-256 is ",
+                 files[i].labels);
+        labels.at[HEAD] = 1;
+        labels.at[HEAD + 1] = 0;
+        put_file(set, files[i].labels, labels);
+        assert_fault_says(dataset_open(&s, 1, &d), words);
+        labels.at[HEAD] = 0;
+        labels.at[HEAD + 1] = 1;
+        put_file(set, files[i].labels, labels);
+    }
+    unsetenv("VECHE_DATA");
+    free(pictures.at);
+    free(labels.at);
+    free(set);
+    remove_folder(folder);
+}
+
 static void fashion_mnist_is_itself_where_it_is_here(void **state)
 {
     (void)state;
@@ -429,6 +479,7 @@ int main(void)
         cmocka_unit_test(missing_data_name_the_folder_and_the_command),
         cmocka_unit_test(a_truncated_file_of_a_known_set_is_named),
         cmocka_unit_test(a_known_set_in_which_a_pixel_has_changed_is_not_learnt_from),
+        cmocka_unit_test(a_known_set_in_which_labels_have_changed_places_is_not_learnt_from),
         cmocka_unit_test(fashion_mnist_is_itself_where_it_is_here),
         cmocka_unit_test(every_set_has_a_help_and_rows_that_fit_its_settings),
     };

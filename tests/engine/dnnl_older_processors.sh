@@ -24,6 +24,11 @@ engine: { kind: dnnl, threads: 1 }
 train: { epochs: 1, seed: 3, evaluate_every: 1 epoch, checkpoint_every: never }
 Y
 
+# Groups of one channel and of several, as many as blocks hold and not.
+groups='model=[conv: {out: 12, kernel: 3, pad: 1}, conv: {out: 12, kernel: 3, pad: 1, groups: 12}, conv: {out: 24, kernel: 1, groups: 4},
+conv: {out: 24, kernel: 5, pad: 2, groups: 24}, conv: {out: 64, kernel: 3, stride: 2, pad: 1, groups: 2}, conv: {out: 32, kernel: 3, groups: 16},
+linear: {out: 10}]'
+
 uses_no_naive_loops() { # WHAT ARGUMENTS...: of `veche run`
     succeeds "$1" env DNNL_VERBOSE=1 "$veche" run exp.yaml -d "runs/$1" "${@:2}"
     local kernels=$(grep -a ',exec,.*convolution,' <<<"$out" | sed 's/.*convolution,\([^,]*\),.*/\1/' | sort -u)
@@ -48,6 +53,7 @@ for isa in ALL AVX2 SSE41; do
         fi
         uses_no_naive_loops "$isa, $precision" engine.precision=$precision
         uses_no_naive_loops "$isa, $precision, LeNet" engine.precision=$precision model=lenet data.set.channels=1 data.set.size=28
+        uses_no_naive_loops "$isa, $precision, groups" engine.precision=$precision "$groups"
     done
     [[ $isa == ALL ]] && continue # the tests of their own
     for name in dnnl dnnl_bits; do

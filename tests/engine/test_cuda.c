@@ -45,6 +45,18 @@ static void convolutions_of_all_shapes_agree(void **state)
     each_convolution(check_for_one_or_three);
 }
 
+static void groups_agree(void **state)
+{
+    (void)state;
+    each_convolution_of_groups(check_for_one_or_three);
+}
+
+static void joined_branches_agree(void **state)
+{
+    (void)state;
+    each_join(check_for_one_or_three);
+}
+
 static void pools_of_all_shapes_agree(void **state)
 {
     (void)state;
@@ -88,6 +100,8 @@ int main(int argc, char **argv)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_of_all_shapes_agree),
+        cmocka_unit_test(groups_agree),
+        cmocka_unit_test(joined_branches_agree),
         cmocka_unit_test(pools_of_all_shapes_agree),
         cmocka_unit_test(pools_of_the_input_itself_agree),
         cmocka_unit_test(linear_layers_of_all_sizes_agree),

@@ -27,7 +27,7 @@ static void check(const struct trial *t)
     check_as(t, t->bends && !t->exact ? BENDS : SMOOTH);
 }
 
-/* Five batchnorms in a row, each over a few samples, widen what bf16 rounds off. */
+/* Batchnorms in a row, each over a few samples, widen what bf16 rounds off. */
 static void check_deep(const struct trial *t)
 {
     check_as(t, DEEP);
@@ -37,6 +37,23 @@ static void convolutions_of_all_shapes_agree(void **state)
 {
     (void)state;
     each_convolution(check);
+}
+
+static void convolutions_of_groups_agree(void **state)
+{
+    (void)state;
+    each_convolution_of_groups(check);
+}
+
+static void check_joined(const struct trial *t)
+{
+    check_as(t, t->bends ? DEEP : SMOOTH);
+}
+
+static void joined_branches_agree(void **state)
+{
+    (void)state;
+    each_join(check_joined);
 }
 
 static void pools_of_all_shapes_agree(void **state)
@@ -100,6 +117,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_of_all_shapes_agree),
+        cmocka_unit_test(convolutions_of_groups_agree),
+        cmocka_unit_test(joined_branches_agree),
         cmocka_unit_test(pools_of_all_shapes_agree),
         cmocka_unit_test(pools_of_the_input_itself_agree),
         cmocka_unit_test(linear_layers_of_all_sizes_agree),

@@ -28,10 +28,11 @@ static void try_op(const struct op *op, struct shape in, struct shape out)
     for (size_t batch = 1; batch <= 3; batch++)
         for (int adds = 0; adds < 2; adds++) {
             char what[160];
-            snprintf(what, sizeof what,
-                     "%s, %zux%zux%zu, kernel %zu, stride %zu, pad %zu, batch %zu, relu %d, adds %d",
-                     op_rows[op->kind].name, in.c, in.h, in.w, op->kernel, op->stride, op->pad, batch,
-                     op->relu, adds);
+            snprintf(
+                what, sizeof what,
+                "%s, %zux%zux%zu, kernel %zu, stride %zu, pad %zu, groups %zu, batch %zu, relu %d, adds %d",
+                op_rows[op->kind].name, in.c, in.h, in.w, op->kernel, op->stride, op->pad, op->groups, batch,
+                op->relu, adds);
             expect_small(judge_op(op, in, out, batch, adds, 7 * batch + in.h), what);
         }
 }
@@ -47,13 +48,40 @@ static void a_convolution_of_any_kernel_stride_and_padding(void **state)
             for (size_t stride = 1; stride <= 3; stride++)
                 for (size_t pad = 0; pad <= 2; pad++) {
                     struct shape in = pictures[i];
-                    struct op op = {.kind = OP_CONV, .kernel = kernel, .stride = stride, .pad = pad};
+                    struct op op = {
+                        .kind = OP_CONV, .kernel = kernel, .stride = stride, .pad = pad, .groups = 1};
                     op.bias = (int)(kernel + stride + pad) % 2 - 1;
                     if (in.h + 2 * pad < kernel || in.w + 2 * pad < kernel)
                         continue;
                     try_op(&op, in,
                            (struct shape){1 + (kernel + i) % 3, windows(in.h, &op), windows(in.w, &op)});
                 }
+}
+
+static void a_convolution_of_groups(void **state)
+{
+    (void)state;
+    static const size_t groups[][3] = {
+        /* in, out, groups */ {2, 2, 2}, {4, 2, 2}, {3, 6, 3}, {4, 4, 4}, {6, 4, 2}};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        for (size_t stride = 1; stride <= 2; stride++)
+            for (size_t pad = 0; pad <= 1; pad++) {
+                struct shape in = {groups[i][0], 4, 3};
+                struct op op = {.kind = OP_CONV, .kernel = 2 + pad, .stride = stride, .pad = pad};
+                op.groups = groups[i][2];
+                op.bias = (int)(i + pad) % 2 - 1;
+                try_op(&op, in, (struct shape){groups[i][1], windows(in.h, &op), windows(in.w, &op)});
+            }
+}
+
+static void channels_joined_to_others(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_PICTURES; i++)
+        for (size_t more = 1; more <= 5; more += 2) {
+            struct shape in = pictures[i];
+            try_op(&(struct op){.kind = OP_CONCAT}, in, (struct shape){in.c + more, in.h, in.w});
+        }
 }
 
 static void a_linear_layer_with_and_without_bias(void **state)
@@ -218,6 +246,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_convolution_of_any_kernel_stride_and_padding),
+        cmocka_unit_test(a_convolution_of_groups),
+        cmocka_unit_test(channels_joined_to_others),
         cmocka_unit_test(a_linear_layer_with_and_without_bias),
         cmocka_unit_test(batchnorm_through_its_statistics_with_relu_or_without),
         cmocka_unit_test(ops_that_keep_the_shape),

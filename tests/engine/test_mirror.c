@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "support/network.h"
+#include "support/parts.h"
 
 enum { REPLICAS = 3, BATCH = 4, ROUNDS = 5 };
 
@@ -188,6 +188,44 @@ static void it_has_the_devices_name_and_rows_that_others_can_map(void **state)
     fixture_free(&f);
 }
 
+/* Whatever is opened of these engines is far; all mirrors have the same functions. */
+static fault open_mirror(const struct engine_setup *setup, struct engine **out)
+{
+    static const struct engine_ops far = {.name = "far", .open = open_far};
+    const struct kind kind = {.name = "far", .row = &far};
+    struct engine_setup s = *setup;
+    s.rows_on_host = true;
+    return engine_open(&kind, &s, out);
+}
+
+static void it_computes_parts_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new();
+    struct engine_ops ops = *f.far->ops;
+    ops.open = open_mirror;
+    size_t part_of[16];
+    assert_true(f.g->n_ops <= 16);
+    for (int splits = 0; splits < 2; splits++) {
+        cut_at(f.g, (const size_t[]){1, 3}, 2, part_of);
+        struct parts_trial t = {.ops = &ops,
+                                .g = f.g,
+                                .data = f.d,
+                                .part_of = part_of,
+                                .n_parts = 3,
+                                .n_replicas = 2,
+                                .batch = 5,
+                                .micro_batches = 3,
+                                .flights = 2,
+                                .splits = splits,
+                                .threads = 1,
+                                .seed = 3,
+                                .what = "a mirror"};
+        parts_agree(&t);
+    }
+    fixture_free(&f);
+}
+
 static fault is_full(const struct engine_setup *setup, struct engine **out)
 {
     (void)setup, (void)out;
@@ -213,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_trains_to_the_same_bits),
         cmocka_unit_test(it_examines_what_the_host_has_now),
+        cmocka_unit_test(it_computes_parts_to_the_same_bits),
         cmocka_unit_test(it_has_the_devices_name_and_rows_that_others_can_map),
         cmocka_unit_test(a_device_that_cannot_be_opened_says_why),
     };

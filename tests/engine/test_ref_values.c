@@ -41,7 +41,7 @@ static struct bench *bench_new(const struct op *op, size_t batch, struct shape i
     for (int i = 0; i < MOST; i++)
         b->var[i] = fabsf(b->var[i]);
     b->call =
-        (struct ref_call){.op = op, .batch = batch, .learning = true, .in = in, .out = out, .labels = labels};
+        (struct ref_call){.op = op, .batch = batch, .of = batch, .learning = true, .in = in, .out = out, .labels = labels};
     b->call.x[0] = b->x[0];
     b->call.x[1] = b->x[1];
     b->call.dx[0] = b->dx[0];
@@ -70,7 +70,15 @@ static void expect(const float *x, size_t n, const double **values)
 
 #define COUNT(values) (sizeof(values) / sizeof *(values))
 
-/* Runs the op both ways and compares y, dx (of both inputs of an add), dweight and dbias. */
+/* Numbers of input k of the op; most have one input. */
+static size_t n_in(const struct op *op, size_t batch, struct shape in, struct shape out, int k)
+{
+    if (k == 0 || op->kind == OP_ADD)
+        return batch * shape_size(in);
+    return op->kind == OP_CONCAT ? batch * (shape_size(out) - shape_size(in)) : 0;
+}
+
+/* Runs the op both ways and compares y, dx of each input, dweight and dbias. */
 static void check(const struct ref_row *row, const struct op *op, size_t batch, struct shape in,
                   struct shape out, size_t n_weight, size_t n_bias, const double *values, size_t n_values)
 {
@@ -79,8 +87,8 @@ static void check(const struct ref_row *row, const struct op *op, size_t batch, 
     row->forward(&b->call);
     expect(b->y, batch * shape_size(out), &at);
     row->backward(&b->call);
-    for (int k = 0; k < (op->kind == OP_ADD ? 2 : 1); k++)
-        expect(b->dx[k], batch * shape_size(in), &at);
+    for (int k = 0; k < 2; k++)
+        expect(b->dx[k], n_in(op, batch, in, out, k), &at);
     expect(b->dweight, n_weight, &at);
     expect(b->dbias, n_bias, &at);
     assert_int_equal(at - values, n_values);
@@ -90,13 +98,31 @@ static void check(const struct ref_row *row, const struct op *op, size_t batch, 
 static void convolution(void **state)
 {
     (void)state;
-    struct op op = {.kind = OP_CONV, .kernel = 3, .stride = 1};
+    struct op op = {.kind = OP_CONV, .kernel = 3, .stride = 1, .groups = 1};
     check(&ref_conv, &op, 2, (struct shape){2, 5, 4}, (struct shape){3, 3, 2}, 54, 3, conv_values,
           COUNT(conv_values));
     op.stride = 2;
     op.pad = 1;
     check(&ref_conv, &op, 2, (struct shape){2, 5, 4}, (struct shape){3, 3, 2}, 54, 3, conv_strided_values,
           COUNT(conv_strided_values));
+}
+
+static void convolution_of_groups(void **state)
+{
+    (void)state;
+    struct op op = {.kind = OP_CONV, .kernel = 3, .stride = 2, .pad = 1, .groups = 2};
+    check(&ref_conv, &op, 2, (struct shape){4, 4, 3}, (struct shape){6, 2, 2}, 108, 6, groups_values,
+          COUNT(groups_values));
+    op.groups = 3;
+    check(&ref_conv, &op, 2, (struct shape){3, 4, 3}, (struct shape){6, 2, 2}, 54, 6, depthwise_values,
+          COUNT(depthwise_values));
+}
+
+static void concat(void **state)
+{
+    (void)state;
+    check(&ref_concat, &(struct op){.kind = OP_CONCAT}, 2, (struct shape){2, 2, 3}, (struct shape){5, 2, 3},
+          0, 0, concat_values, COUNT(concat_values));
 }
 
 static void linear(void **state)
@@ -231,6 +257,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolution),
+        cmocka_unit_test(convolution_of_groups),
+        cmocka_unit_test(concat),
         cmocka_unit_test(linear),
         cmocka_unit_test(batchnorm_learning_and_in_an_exam),
         cmocka_unit_test(numbers_one_by_one),

@@ -2,14 +2,15 @@
 # rooms.sh BUILD - the rooms may know only those before them, and nobody keeps mutable globals.
 #
 #   includes   a file of src/ROOM includes its own room and rooms before it; the folder of an engine is known inside
-#              src/engine only, oneDNN's headers inside src/engine/dnnl only, mpi.h inside src/world/mpi only, the public
+#              src/engine only, that of a world inside src/world only, oneDNN's headers inside src/engine/dnnl only, mpi.h inside src/world/mpi only, the public
 #              header by api and cli only
+#   worlds     api and cli call no world by its name: what they want of it is at its door (world/world.h)
 #   globals    no object of the library has data that can change (two experiments must live in one process)
 #
-# Both checks are themselves tried on planted offences first, so that a check that sees nothing cannot pass.
+# The checks are themselves tried on planted offences first, so that a check that sees nothing cannot pass.
 set -euo pipefail
 
-rooms="base experiment data graph optim engine link topology collective strategy world record api cli"
+rooms="base experiment data graph optim engine link topology collective call strategy world record api cli"
 build=${1:?usage: rooms.sh BUILD}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -37,6 +38,10 @@ bad_includes() {
                 offence(room " may not include \"" header "\": " other " comes after it")
             else if (header ~ /^engine\/[^\/]+\// && room != "engine")
                 offence("\"" header "\" is known inside src/engine only")
+            else if (header ~ /^world\/[^\/]+\// && room != "world")
+                offence("\"" header "\" is known inside src/world only")
+            else if (header ~ /^world\/(local|mpi)\// && file ~ /^src\/world\/far\//)
+                offence("far worlds know no transport of theirs by its name")
             else if (header ~ /^(oneapi\/dnnl\/)?dnnl[^\/]*\.h(pp)?$/ && file !~ /^src\/engine\/dnnl\//)
                 offence("oneDNN is known inside src/engine/dnnl only")
             else if (header ~ /^mpi(-ext)?\.h$/ && file !~ /^src\/world\/mpi\//)
@@ -44,6 +49,11 @@ bad_includes() {
             else if (header == "veche.h" && room != "api" && room != "cli")
                 offence("the public header is for api and cli only")
         }'
+}
+
+# Prints one line for each place in FOLDER/src/api and src/cli that names what one world has, instead of asking at its door.
+worlds_by_name() {
+    (cd "$1" && grep -rnwE --include='*.[ch]' '(mpi|local|far)_[a-z0-9_]*|MPI_[A-Z][A-Za-z_]*' src/api src/cli) || true
 }
 
 # Prints one line for each object in FILE (.o or .a) that lies in a section that can be written to. Tables of pointers
@@ -85,6 +95,8 @@ expect 'a way round the rooms' "$(plant src/base/x.c '#include "../data/data.h"'
 expect 'oneDNN outside its folder' "$(plant src/engine/host.c '#include <oneapi/dnnl/dnnl.h>')"
 expect 'oneDNN outside its folder, the short name' "$(plant src/cli/x.c '#include <dnnl.h>')"
 expect 'a folder of an engine outside engine' "$(plant src/world/x.c '#include "engine/dnnl/parts.h"')"
+expect 'a folder of a world outside world' "$(plant src/api/x.c '#include "world/mpi/mpi_world.h"')"
+expect 'a transport inside far worlds' "$(plant src/world/far/x.c '#include "world/mpi/inside.h"')"
 expect 'MPI outside its folder' "$(plant src/world/x.c '#include <mpi.h>')"
 expect 'the public header inside the library' "$(plant src/record/x.c '#include "veche.h"')"
 for good in 'src/data/x.c "experiment/experiment.h"' 'src/data/x.c "data/data.h"' 'src/cli/x.c <stdio.h>' \
@@ -102,6 +114,16 @@ failed=0
 cp -r src "$scratch/src"
 printf '#include "record/run.h"\n' >>"$scratch/src/base/text.c"
 expect 'an offence planted in a copy of the tree' "$(bad_includes "$scratch" | grep 'src/base/text.c')"
+
+mkdir -p "$scratch/named/src/api/bench" "$scratch/named/src/cli"
+printf 'TRY(mpi_join(false, &seat));\n' >"$scratch/named/src/api/bench/x.c"
+printf 'f = local_play(w);\n' >"$scratch/named/src/cli/x.h"
+[ "$(worlds_by_name "$scratch/named" | wc -l)" -eq 2 ] || expect 'two worlds called by name' ''
+found=$(worlds_by_name .)
+if [ -n "$found" ]; then
+    printf '%s\n' "$found" >&2
+    failed=1
+fi
 
 found=$(bad_includes .)
 if [ -n "$found" ]; then

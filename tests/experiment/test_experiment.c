@@ -195,6 +195,34 @@ static void a_schedule_without_a_kind_is_constant(void **state)
     experiment_free(e);
 }
 
+static void expect_from(const struct layer *l, const char *first, const char *second, size_t column)
+{
+    assert_int_equal(l->from.n, second ? 2 : 1);
+    assert_string_equal(l->from.at[0], first);
+    if (second)
+        assert_string_equal(l->from.at[1], second);
+    assert_int_equal(l->from_place.line, 1);
+    assert_int_equal(l->from_place.column, column);
+}
+
+static void a_layer_says_from_where_it_reads(void **state)
+{
+    (void)state;
+    struct experiment *e = reads("model: [relu: {from: a}, relu: {from: [a, b]}, join: a, join: [a, b], "
+                                 "join: {from: a, name: x}, relu]\n"
+                                 "data: {set: dots, batch: 1}\noptim: adam\ntrain: {epochs: 1}\n",
+                                 NULL);
+    const struct layer *l = e->model.layers;
+    expect_from(l, "a", NULL, 22);
+    expect_from(l = l->next, "a", "b", 39);
+    expect_from(l = l->next, "a", NULL, 54);
+    expect_from(l = l->next, "a", "b", 63);
+    expect_from(l = l->next, "a", NULL, 84);
+    assert_string_equal(l->name, "x");
+    assert_int_equal(l->next->from.n, 0);
+    experiment_free(e);
+}
+
 static void a_network_may_be_a_list_of_layers(void **state)
 {
     (void)state;
@@ -306,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_kinds_name_may_be_the_key_of_its_first_setting),
         cmocka_unit_test(a_schedule_without_a_kind_is_constant),
         cmocka_unit_test(a_network_may_be_a_list_of_layers),
+        cmocka_unit_test(a_layer_says_from_where_it_reads),
         cmocka_unit_test(names_are_fit_for_folders),
         cmocka_unit_test(a_text_that_is_too_long_for_an_experiment_is_refused),
         cmocka_unit_test(every_section_and_category_is_listed_with_help),

@@ -126,6 +126,13 @@ static void layers_are_reached_by_number(void **state)
     assert_int_equal(((struct toy_conv *)e->model.layers->settings)->out, 2);
     assert_string_equal(e->model.layers->next->kind->name, "conv");
     experiment_free(e);
+    e = with("model=[relu, join: a, join: [a, b]]", "model.1.join.name=x", "model.2.join.1=c");
+    l = e->model.layers->next;
+    assert_string_equal(l->name, "x");
+    assert_int_equal(l->from.n, 1);
+    assert_string_equal(l->from.at[0], "a");
+    assert_string_equal(l->next->from.at[1], "c");
+    experiment_free(e);
 }
 
 static void the_last_override_wins(void **state)

@@ -25,14 +25,16 @@ static const char everything[] =
     "- conv: {out: 16, name: first}\n"
     "- relu\n"
     "- residual: [conv: {out: 8, bias: false}, relu: {name: r}, residual: [relu]]\n"
-    "- branch: {share: 0.25, name: b.1, layers: [conv: {out: 4}]}\n"
+    "- branch: {share: 0.25, name: b.1, layers: [conv: {out: 4, from: r}]}\n"
+    "- join: [first, b.1]\n"
+    "- join: {from: \"7\", name: j}\n"
     "- relu\n"
     "optim: {kind: adam, learning_rate: 0.0003, scale_lr: true,\n"
     "        schedule: {kind: step, at: [], factor: 0.5, warmup_epochs: 0.25}}\n"
     "agents: 4\n"
     "strategy: {kind: consensus, every: 5}\n"
     "world: mpi\n"
-    "train: {epochs: 0.1, seed: 9223372036854775807, evaluate_every: 0.5 epochs,\n"
+    "train: {epochs: 0.1, accumulate: 64, seed: 9223372036854775807, evaluate_every: 0.5 epochs,\n"
     "        checkpoint_every: never, keep: 7, stop: {no_progress: 3, accuracy: 91.5}}\n"
     "engine: {kind: null, precision: bf16, threads: 2}\n"
     "topology: {graph: ring:4, weights: best-constant}\n"
@@ -131,6 +133,9 @@ static void same_layers(const struct layer *a, const struct layer *b)
         assert_true((a->name == NULL) == (b->name == NULL));
         if (a->name)
             assert_string_equal(a->name, b->name);
+        assert_int_equal(a->from.n, b->from.n);
+        for (size_t i = 0; i < a->from.n; i++)
+            assert_string_equal(a->from.at[i], b->from.at[i]);
         same_layers(a->body, b->body);
     }
     assert_true(a == NULL && b == NULL);
@@ -261,6 +266,7 @@ static void defaults_are_written_out(void **state)
                               "world: local\n"
                               "train:\n"
                               "  epochs: 2\n"
+                              "  accumulate: 1\n"
                               "  seed: 1\n"
                               "  evaluate_every: 1 epoch\n"
                               "  checkpoint_every: 1 epoch\n"
@@ -284,7 +290,7 @@ static void layers_are_printed_in_their_nesting(void **state)
     (void)state;
     struct experiment *e =
         reads("data: {set: dots, batch: 25}\noptim: {kind: sgd, lr: 0.1}\ntrain: {epochs: 2}\n"
-              "model: [conv: {out: 2}, relu, residual: [relu: {name: x}]]\n");
+              "model: [conv: {out: 2}, relu, residual: [relu: {name: x}], join: x, relu: {from: y.z}]\n");
     char *text = print(e);
     assert_non_null(strstr(text, "model:\n"
                                  "  - conv:\n"
@@ -296,6 +302,10 @@ static void layers_are_printed_in_their_nesting(void **state)
                                  "      layers:\n"
                                  "        - relu:\n"
                                  "            name: x\n"
+                                 "  - join:\n"
+                                 "      from: [x]\n"
+                                 "  - relu:\n"
+                                 "      from: [y.z]\n"
                                  "optim:\n"));
     free(text);
     experiment_free(e);

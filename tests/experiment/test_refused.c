@@ -191,6 +191,15 @@ static void bad_numbers_are_named(void **state)
             "folder/e.yaml:1:36: data.split: 'suffle' is not among the splits; did you mean 'shuffle'?");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 0}\n",
             "folder/e.yaml:4:17: train.epochs: 0 is too small: it must be above 0");
+#define ACCUMULATE(batch, m)                                                                                 \
+    "data: {set: dots, batch: " batch "}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, accumulate: " m "}"  \
+                                                                                                        "\n"
+    refuses(ACCUMULATE("4", "0"), "folder/e.yaml:4:32: train.accumulate: 0 is below the least allowed, 1");
+    refuses(ACCUMULATE("4", "5"), "folder/e.yaml:4:32: train.accumulate: a batch of 4 samples cannot be cut "
+                                  "into 5 micro-batches (data.batch)");
+    refuses(ACCUMULATE("1", "2"), "folder/e.yaml:4:32: train.accumulate: a batch of 1 sample cannot be cut "
+                                  "into 2 micro-batches (data.batch)");
+    refuses(ACCUMULATE("4", "1.5"), "folder/e.yaml:4:32: train.accumulate: '1.5' is not a whole number");
     refuses("data: {set: dots, batch: 1}\nmodel: tower\noptim: adam\ntrain: {epochs: 1, evaluate_every: 5}\n",
             "folder/e.yaml:4:36: train.evaluate_every: '5' is not a time such as '1 epoch', '0.5 epochs', "
             "'100 rounds' "
@@ -266,7 +275,7 @@ static void badly_written_layers_are_named(void **state)
     refuses(WITH_MODEL("[conv: {out: 1, layers: [relu]}]"),
             "folder/e.yaml:4:24: model.0.conv.layers: unknown key 'layers' in model.0.conv of kind conv; "
             "known are: "
-            "out, kernel, bias, name");
+            "out, kernel, bias, name, from");
     refuses(WITH_MODEL("[conv: {out: 0}]"),
             "folder/e.yaml:4:21: model.0.conv.out: 0 is below the least allowed, 1");
     refuses(WITH_MODEL("[conv: {out: 1, name: a b}]"),
@@ -285,6 +294,20 @@ static void badly_written_layers_are_named(void **state)
             "folder/e.yaml:4:28: model.0.residual.layers: a list of one or more layers is expected here");
     refuses(WITH_MODEL("[residual: [relu, rel]]"),
             "folder/e.yaml:4:26: model.0.residual.1: 'rel' is not among the layers; did you mean 'relu'?");
+    refuses(WITH_MODEL("[relu, join]"),
+            "folder/e.yaml:4:15: model.1: join joins layers, but none are named, as in 'join: [a, b]'");
+    refuses(WITH_MODEL("[join: {name: x}]"),
+            "folder/e.yaml:4:15: model.0.join: join joins layers, but none are named, as in 'join: [a, b]'");
+    refuses(WITH_MODEL("[join: []]"),
+            "folder/e.yaml:4:15: model.0.join: a layer's name is expected here, or a list of names");
+    refuses(WITH_MODEL("[join: [a, [b]]]"),
+            "folder/e.yaml:4:19: model.0.join.1: a list was written where a text is expected");
+    refuses(WITH_MODEL("[relu: {from: []}]"),
+            "folder/e.yaml:4:22: model.0.relu.from: a layer's name is expected here, or a list of names");
+    refuses(WITH_MODEL("[relu: {form: a}]"), "folder/e.yaml:4:16: model.0.relu.form: unknown key 'form' in "
+                                             "model.0.relu of kind relu; did you mean 'from'?");
+    refuses(WITH_MODEL("[relu: a]"),
+            "folder/e.yaml:4:15: model.0.relu: 'a' was written where a map of settings is expected");
     refuses(WITH_MODEL("{layers: [relu]}"),
             "folder/e.yaml:4:8: model: the key 'kind' is missing (one of the models)");
 }

@@ -46,6 +46,9 @@ namespace module_patch_weight {
 #undef KERNEL
 #include "engine/cuda/patch_weight.cu"
 }
+namespace module_groups {
+#include "engine/cuda/groups.cu"
+}
 namespace module_linear {
 #include "engine/cuda/linear.cu"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A round and an exam of each network under compute-sanitizer, as small as their kernels allow: accesses to memory (memcheck), of
-# shared memory between barriers (racecheck), barriers themselves (synccheck). Skipped where there is no GPU.
+# A round and an exam of each network under compute-sanitizer, as small as their kernels allow, and small passes of parts: accesses to
+# memory (memcheck), of shared memory between barriers (racecheck), barriers themselves (synccheck). Skipped where there is no GPU.
 source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$work"
 
@@ -28,11 +28,20 @@ under() { # under TOOL WHAT [OVERRIDES...]
     [[ $code -eq 0 ]] && report yes "$tool: $what" || report no "$tool: $what"
 }
 
+passes() { # passes TOOL: engine.cuda_passes, the small ones
+    local tool=$1
+    for pattern in 'small*' 'passes*'; do
+        try timeout 300 compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/engine.cuda_passes" "$pattern"
+        [[ $code -eq 0 ]] && report yes "$tool: $pattern" || report no "$tool: $pattern"
+    done
+}
+
 for tool in memcheck racecheck synccheck; do
     for precision in fp32 bf16; do
         under $tool "resnet20 in $precision" engine.precision=$precision
         under $tool "fashion-cnn in $precision" engine.precision=$precision model=fashion-cnn data.set.channels=1 data.set.size=28
         under $tool "other layers in $precision" engine.precision=$precision model="$any"
     done
+    passes $tool
 done
 done_checking

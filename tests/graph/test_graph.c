@@ -103,6 +103,25 @@ static void parameters_are_named_and_shaped_as_in_pytorch(void **state)
     graph_free(g);
 }
 
+static void a_group_has_weights_for_its_own_channels_only(void **state)
+{
+    (void)state;
+    struct network net = {0};
+    net_conv(&net, 8, 3, 1, 1);
+    net_conv(&net, 12, 3, 1, 1)->groups = 4;
+    net_layer(&net, "globalpool");
+    net_linear(&net, 2);
+    struct graph *g = net_build(&net, (struct shape){1, 5, 4}, 2);
+    expect_dims(g, "1.weight", 4, (size_t[]){12, 2, 3, 3});
+    expect_dims(g, "1.bias", 1, (size_t[]){12});
+    assert_int_equal(g->params[find_param(g, "1.weight")].fan_in, 18);
+    assert_int_equal(g->params[find_param(g, "1.bias")].fan_in, 18);
+    assert_int_equal(g->params[find_param(g, "1.weight")].fan_out, 108);
+    assert_true(g->flops_forward == 2.0 * (9 * 8 * 20 + 18 * 12 * 20 + 12 * 2));
+    graph_free(g);
+    net_release(&net);
+}
+
 static void parameters_lie_end_to_end(void **state)
 {
     (void)state;
@@ -127,7 +146,7 @@ static void expect_well_formed(const struct graph *g)
     for (size_t i = 0; i < g->n_ops; i++) {
         const struct op *op = &g->ops[i];
         assert_int_equal(op_rows[op->kind].is_loss, i == g->n_ops - 1);
-        assert_int_equal(op->in[1] >= 0, op->kind == OP_ADD);
+        assert_int_equal(op->in[1] >= 0, op->kind == OP_ADD || op->kind == OP_CONCAT);
         for (int k = 0; k < 2 && op->in[k] >= 0; k++)
             assert_true(g->tensors[op->in[k]].producer < (int)i);
         if (op->out >= 0)
@@ -267,7 +286,8 @@ static void settings_that_are_left_out_are_those_of_pytorch(void **state)
     const struct batchnorm_layer *norm = net_layer(&net, "batchnorm")->settings;
     const struct pool_layer *pool = net_layer(&net, "maxpool")->settings;
     const struct dropout_layer *dropout = net_layer(&net, "dropout")->settings;
-    assert_true(conv->stride == 1 && conv->pad == 0 && conv->bias && conv->init == LAYER_INIT_DEFAULT);
+    assert_true(conv->stride == 1 && conv->pad == 0 && conv->groups == 1 && conv->bias &&
+                conv->init == LAYER_INIT_DEFAULT);
     assert_true(linear->bias && linear->init == LAYER_INIT_DEFAULT);
     assert_true(norm->eps == 1e-5 && norm->momentum == 0.1);
     assert_true(pool->stride == 0 && pool->pad == 0); /* stride 0: as the kernel */
@@ -526,6 +546,8 @@ static void every_op_and_layer_row_is_filled(void **state)
         assert_non_null(kind->help);
         assert_non_null(kind->row);
         assert_int_equal(kind->holds_layers, strcmp(kind->name, "residual") == 0);
+        assert_int_equal(kind->joins_layers,
+                         strcmp(kind->name, "add") == 0 || strcmp(kind->name, "concat") == 0);
         for (size_t k = 0; k < kind->n_fields; k++)
             assert_true(kind->fields[k].offset < kind->size && kind->fields[k].help);
     }
@@ -537,6 +559,7 @@ int main(void)
         cmocka_unit_test(named_models_have_as_many_parameters_as_their_papers_say),
         cmocka_unit_test(flops_are_those_of_convolutions_and_linear_layers),
         cmocka_unit_test(parameters_are_named_and_shaped_as_in_pytorch),
+        cmocka_unit_test(a_group_has_weights_for_its_own_channels_only),
         cmocka_unit_test(parameters_lie_end_to_end),
         cmocka_unit_test(every_graph_is_well_formed_and_folded),
         cmocka_unit_test(a_relu_is_folded_only_where_it_is_the_only_reader),

@@ -118,7 +118,7 @@ static double simulate(const struct graph *g, bool learning)
         s.sizes[t] = 4 * shape_size(g->tensors[t].shape);
         all += round_up(s.sizes[t], UNIT);
     }
-    assert_null(plan_make(g, learning, s.sizes, learning ? s.sizes : NULL, &s.arena, &s.plan));
+    assert_null(plan_make(g, learning ? PLAN_LESSON : PLAN_EXAM, s.sizes, learning ? s.sizes : NULL, &s.arena, &s.plan));
     s.owner = ARENA_NEW(&s.arena, int, s.plan.n_bytes / UNIT + 1);
     assert_non_null(s.owner);
     write_buffer(&s, s.plan.value_at[0], 0, value_name(0));
@@ -206,7 +206,7 @@ static void nothing_goes_back_to_what_does_not_learn(void **state)
     struct arena arena = {0};
     size_t sizes[8] = {64, 64, 64, 64, 64, 64, 64, 64};
     struct plan p;
-    assert_null(plan_make(g, true, sizes, sizes, &arena, &p));
+    assert_null(plan_make(g, PLAN_LESSON, sizes, sizes, &arena, &p));
     assert_int_equal(p.n_forward, 5);
     assert_int_equal(p.n_steps, 7); /* back through the loss and the linear layer only */
     assert_true(p.steps[5].wanted[0]);
@@ -225,8 +225,8 @@ static void the_same_graph_gives_the_same_plan(void **state)
     for (size_t t = 0; t < g->n_tensors; t++)
         sizes[t] = 4 * shape_size(g->tensors[t].shape);
     struct plan a, b;
-    assert_null(plan_make(g, true, sizes, sizes, &arena, &a));
-    assert_null(plan_make(g, true, sizes, sizes, &arena, &b));
+    assert_null(plan_make(g, PLAN_LESSON, sizes, sizes, &arena, &a));
+    assert_null(plan_make(g, PLAN_LESSON, sizes, sizes, &arena, &b));
     assert_int_equal(a.n_bytes, b.n_bytes);
     assert_memory_equal(a.value_at, b.value_at, g->n_tensors * sizeof *a.value_at);
     assert_memory_equal(a.grad_at, b.grad_at, g->n_tensors * sizeof *a.grad_at);

@@ -6,25 +6,25 @@
 #include "api/registry.h"
 
 /* Every test program joins once; MPI itself is a thing of the whole process. */
-static struct mpi_seat seat;
+static struct ranks ranks;
 
 bool crew_join(void)
 {
-    fault f = mpi_join(false, &seat);
+    fault f = mpi_door.join(false, &ranks);
     if (f)
         fprintf(stderr, "%s\n", fault_text(f));
     fault_drop(f);
-    return !f && (seat.rank == 0 || freopen("/dev/null", "w", stdout));
+    return !f && (ranks.self == 0 || freopen("/dev/null", "w", stdout));
 }
 
-const struct mpi_seat *crew_seat(void)
+const struct ranks *crew_ranks(void)
 {
-    return &seat;
+    return &ranks;
 }
 
 bool crew_leads(void)
 {
-    return seat.rank == 0;
+    return ranks.self == 0;
 }
 
 int crew_run_those(const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
@@ -33,7 +33,7 @@ int crew_run_those(const struct CMUnitTest *tests, size_t n, CMFixtureFunction s
     struct CMUnitTest *kept = calloc(n, sizeof *kept);
     size_t n_kept = 0;
     for (size_t i = 0; kept && i < n; i++)
-        if ((uintptr_t)tests[i].initial_state <= seat.n_ranks)
+        if ((uintptr_t)tests[i].initial_state <= ranks.n)
             kept[n_kept++] = tests[i];
     int n_failed = kept ? _cmocka_run_group_tests("tests", kept, n_kept, set_up, tear_down) : 1;
     free(kept);
@@ -84,7 +84,7 @@ static struct experiment *parse(const char *more)
         "model: [{linear: {out: 1400}}, batchnorm, relu, {linear: {out: 3}}]\n"
         "optim: {kind: adam, lr: 0.001}\nengine: {kind: ref, threads: 1}\nworld: mpi\nagents: %zu\n"
         "train: {epochs: 1, seed: 1, evaluate_every: never, checkpoint_every: never}\n%s%s",
-        seat.n_ranks, more, strstr(more, "network:") ? "" : "network: {patience_s: 20}\n");
+        ranks.n, more, strstr(more, "network:") ? "" : "network: {patience_s: 20}\n");
     fault f = experiment_parse(text, strlen(text), "crew", NULL, 0, &registry, &e);
     free(text);
     must(f);
@@ -93,14 +93,14 @@ static struct experiment *parse(const char *more)
 
 static void open_crew(struct crew *c, struct experiment *e)
 {
-    must(session_open(e, &seat, NULL, &c->run));
-    c->world = (struct mpi *)c->run->world;
+    must(session_open(e, &ranks, NULL, &c->run));
+    c->world = (struct far *)c->run->world;
     c->watcher =
         (struct watcher){.ctx = c, .moment = moment, .note = note, .has_to_stop = has_to_stop, .stop = stop};
-    c->self = seat.rank;
-    c->n = seat.n_ranks;
+    c->self = ranks.self;
+    c->n = ranks.n;
     c->size = c->run->graph->size;
-    c->ops = mpi_link;
+    c->ops = *c->world->link.ops;
     c->world->link.ops = &c->ops;
 }
 
@@ -145,14 +145,14 @@ void crew_run(strategy_run *program, const char *more)
 
 struct crew *crew_of(const struct agent *a)
 {
-    return mpi_in(a->link)->watcher.ctx;
+    return far_in(a->link)->watcher.ctx;
 }
 
 /* ---- for programs ---- */
 
 float *crew_row(struct agent *a, enum row row)
 {
-    return row_of(mpi_of(a->link), row);
+    return row_of(far_of(a->link), row);
 }
 
 void crew_fill(struct agent *a, enum row row, float value)

@@ -35,11 +35,13 @@
 
 #include "api/session.h"
 #include "support/must.h"
-#include "world/mpi/inside.h"
+#include "support/program.h"
+#include "world/far/inside.h"
+#include "world/mpi/mpi_world.h"
 
 struct crew {
     struct veche_run *run;
-    struct mpi *world;      /* of the run */
+    struct far *world;      /* of the run */
     size_t self, n;         /* this rank and all */
     size_t size;            /* parameters of each */
     struct link_ops ops;    /* the agent's: the world's own, but for what a test puts in its place */
@@ -52,27 +54,12 @@ struct crew {
     uint64_t kept[8]; /* the test's own */
 };
 
-/* Ends the program with a fault where it is not so. */
-#define CHECK(truth)                                                                                         \
-    do {                                                                                                     \
-        if (!(truth))                                                                                        \
-            return FAIL(FAULT_USAGE, "%s:%d: not so: %s", __FILE__, __LINE__, #truth);                       \
-    } while (0)
-
-/* The fault is there, of this kind, and says this; drops it. */
-#define CHECK_FAULT(f, its_kind, words)                                                                      \
-    do {                                                                                                     \
-        fault expected_ = (f);                                                                               \
-        if (!crew_is_fault(expected_, its_kind, words))                                                      \
-            return FAIL(FAULT_USAGE, "%s:%d: expected '%s', but there is: %s", __FILE__, __LINE__, words,    \
-                        expected_ ? fault_text(expected_) : "no fault");                                     \
-        fault_drop(expected_);                                                                               \
-    } while (0)
+/* The fault is there, of this kind, and says this. */
 bool crew_is_fault(fault f, enum fault_kind kind, const char *words);
 
-/* First of all: takes this process's seat. From then on only the leader prints what goes well. */
+/* First of all: takes this process's place among all ranks. From then on only the leader prints what goes well. */
 bool crew_join(void);
-const struct mpi_seat *crew_seat(void);
+const struct ranks *crew_ranks(void);
 bool crew_leads(void);
 
 /* As cmocka's words, for a test that needs so many ranks: where there are fewer it is not among the tests. */
@@ -107,15 +94,5 @@ bool crew_parcel_is(struct agent *a, const struct parcel *p, enum row row, size_
                     float value);
 /* Until all that learn have come here. */
 fault crew_barrier(struct agent *a, uint64_t tag);
-
-static inline size_t after(const struct agent *a)
-{
-    return (a->index + 1) % a->link->n_members;
-}
-
-static inline size_t before(const struct agent *a)
-{
-    return (a->index + a->link->n_members - 1) % a->link->n_members;
-}
 
 #endif

@@ -46,7 +46,7 @@ static fault have_same_bits(struct agent *a, size_t peer, uint64_t tag, enum row
     TRY(link_send_rows(a->link, peer, tag, whole(1u << row)));
     TRY(link_recv_rows(a->link, peer, tag, &p, NULL));
     bool same =
-        memcmp(message_floats(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+        memcmp(message_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
     link_drop(a->link, &p);
     CHECK(same);
     return OK;
@@ -222,34 +222,6 @@ static void a_rank_that_sleeps_can_be_met(void **state)
 
 /* ---- rows ---- */
 
-static const enum row all_rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT, ROW_SLOT + 1, ROW_KEPT, ROW_KEPT + 1};
-
-/* Everyone takes over what the last rank has. */
-static fault adopt_the_last(struct agent *a)
-{
-    size_t last = a->link->n_members - 1;
-    uint64_t round = 0;
-    for (size_t i = 0; i < 6; i++)
-        crew_fill(a, all_rows[i], (float)(10 * a->index + i));
-    crew_fill(a, ROW_GRADS, (float)a->index);
-    a->k = 100 + a->index;
-    TRY(crew_barrier(a, 1));
-    if (a->index == last)
-        return OK;
-    TRY(link_adopt(a->link, last, &round));
-    CHECK(round == 100 + last && a->k == 100 + a->index);
-    for (size_t i = 0; i < 6; i++)
-        CHECK(crew_row_is(a, all_rows[i], (float)(10 * last + i)));
-    CHECK(crew_row_is(a, ROW_GRADS, (float)a->index));
-    return OK;
-}
-
-static void whoever_adopts_has_all_rows_of_the_other_and_knows_its_round(void **state)
-{
-    (void)state;
-    crew_run(adopt_the_last, "");
-}
-
 /* Rows are given in the midst of a lesson only as they are: its statistics are not half written. */
 static fault adopt_a_learner(struct agent *a)
 {
@@ -289,41 +261,6 @@ static void a_rank_that_waits_beside_its_lesson_gives_its_rows_to_whom_it_waits_
     crew_run(adopt_one_who_waits, "network: { patience_s: 5 }\n");
 }
 
-/* ---- rounds ---- */
-
-enum { ROUNDS = 25 };
-
-/* Ranks of very different pace. */
-static fault take_rounds(struct agent *a)
-{
-    while (agent_goes_on(a)) {
-        TRY(link_sleep(a->link, a->index == 0 ? 1e-3 : 0));
-        TRY(agent_end_round(a));
-    }
-    crew_of(a)->kept[0] = a->k;
-    CHECK(!agent_goes_on(a));
-    return OK;
-}
-
-static void the_rounds_that_all_share_are_taken_once_each(void **state)
-{
-    struct crew c;
-    uint64_t sum = 0;
-    (void)state;
-    crew_open_row(&c, (struct strategy_row){.run = take_rounds, .asynchronous = true}, "");
-    c.run->stage.rounds = ROUNDS;
-    fault f = crew_play(&c);
-    uint64_t ended = session_totals(c.run).ended;
-    for (size_t i = 0; !f && crew_leads() && i < c.n; i++)
-        sum += c.run->world->ops->account(c.run->world, i).k;
-    crew_close(&c);
-    must(f);
-    if (crew_leads()) {
-        assert_int_equal(sum, ROUNDS * c.n);
-        assert_int_equal(ended, ROUNDS * c.n);
-    }
-}
-
 /* ---- the MPI's own sums ---- */
 
 static fault sum_all(struct agent *a)
@@ -332,7 +269,7 @@ static fault sum_all(struct agent *a)
     const size_t spans[][2] = {{0, size}, {7, 8}, {100, 9000}};
     for (size_t s = 0; s < 3; s++) {
         if (s == 1)
-            mpi_of(a->link)->piece_bytes = 8192;
+            far_of(a->link)->piece_bytes = 8192;
         for (size_t i = 0; i < size; i++)
             crew_row(a, ROW_GRADS)[i] = (float)(a->index + i % 100);
         TRY(link_sum(a->link, ROW_GRADS, spans[s][0], spans[s][1]));
@@ -358,10 +295,8 @@ int main(void)
         crew_test(2, two_that_ask_each_other_at_once_meet_halfway),
         cmocka_unit_test(averages_conserve_the_sum_while_many_meet_at_once),
         crew_test(2, a_rank_that_sleeps_can_be_met),
-        crew_test(2, whoever_adopts_has_all_rows_of_the_other_and_knows_its_round),
         cmocka_unit_test(a_rank_that_learns_gives_its_rows),
         cmocka_unit_test(a_rank_that_waits_beside_its_lesson_gives_its_rows_to_whom_it_waits_for),
-        cmocka_unit_test(the_rounds_that_all_share_are_taken_once_each),
         cmocka_unit_test(the_sums_of_the_mpi_itself_are_over_all_that_learn),
     };
     return crew_join() ? crew_run_tests(tests, NULL, NULL) : 1;

@@ -9,7 +9,7 @@
 
 static fault ring_before_sleeping(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     uint32_t heard = bell_heard(w);
     bell_ring(w->bell);
     CHECK(bell_heard(w) != heard); /* others may have rung, too */
@@ -26,7 +26,7 @@ static void who_was_rung_for_while_it_looked_round_does_not_sleep(void **state)
 /* Round and round: each is woken by the one before it, and wakes the next. */
 static fault pass_it_on(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     fault f = OK;
     CHECK(w->all_ring);
     for (size_t i = 0; i < w->n; i++)
@@ -59,7 +59,7 @@ static void *ring_later(void *bell)
 
 static fault sleep_beside_a_thread(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     pthread_t thread;
     uint32_t first = bell_heard(w), heard = first;
     CHECK(pthread_create(&thread, NULL, ring_later, w->bell) == 0);
@@ -80,7 +80,7 @@ static void a_sleeper_is_woken_by_a_thread_beside_it(void **state)
 /* Messages on a network that is only pretended come when they are due, and nobody rings then. */
 static fault be_rung_by_nobody(struct agent *a)
 {
-    CHECK(!mpi_of(a->link)->all_ring);
+    CHECK(!far_of(a->link)->all_ring);
     return OK;
 }
 

@@ -34,7 +34,7 @@ static bool is_offered(const struct parcel *p)
 /* The first offers its rows to the last when it is asked for them: whoever waits for anything else would fetch them. */
 static fault offer_and_take(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     struct parcel p;
     size_t last = w->n - 1;
     char word = 0;
@@ -76,7 +76,7 @@ static fault swap_and_write(struct agent *a)
         TRY(send_parameters(a, after(a)));
         TRY(link_recv_rows(a->link, before(a), OFFERED, &p, NULL));
         struct term terms[] = {{0.5, ROW_PARAMS, NULL, 0}, {0.5, ROW_PARAMS, &p, 0}};
-        both = 0.5f * both + 0.5f * message_floats(mpi_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
+        both = 0.5f * both + 0.5f * message_floats(far_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
         TRY(link_mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
         CHECK(crew_row_is(a, ROW_PARAMS, both));
         link_drop(a->link, &p);
@@ -148,7 +148,7 @@ static void whoever_waits_fetches_what_it_has_in_hand(void **state)
 /* Nobody waits for a reader to write a whole row, once; the second time what is written is what the reader has. */
 static fault write_beside(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     struct parcel p;
     crew_fill(a, ROW_PARAMS, 1);
     if (a->index == 0) {
@@ -214,7 +214,7 @@ static fault expect_no_offer(struct agent *a)
 static fault hide_rows(struct agent *a)
 {
     for (size_t i = 0; i < a->link->n_members; i++)
-        mpi_of(a->link)->peers[i].sees_my_rows = false;
+        far_of(a->link)->peers[i].sees_my_rows = false;
     return expect_no_offer(a);
 }
 
@@ -247,7 +247,7 @@ static void a_run_ends_though_offers_were_not_wanted(void **state)
  * while and reads nothing, and agent 1 wants to write them. */
 static fault write_beside_a_look(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     struct parcel p;
     char word = 0;
     crew_fill(a, ROW_PARAMS, 1);

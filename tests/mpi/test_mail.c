@@ -1,4 +1,4 @@
-/* What ranks send each other arrives: all of it, unchanged, in order, under its tag. */
+/* What ranks send each other in pieces, on a network that is slower, and who is told of it; the rest is tests/link. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,42 +28,6 @@ static fault send_and_double(struct agent *a)
     return OK;
 }
 
-static void rows_arrive_as_they_were_when_sent_though_they_are_mixed_afterwards(void **state)
-{
-    (void)state;
-    crew_run(send_and_double, "");
-}
-
-/* A lesson writes gradients and statistics, a step parameters and slots. */
-static fault send_and_learn(struct agent *a)
-{
-    static const enum row rows[] = {ROW_PARAMS, ROW_STATS, ROW_SLOT, ROW_SLOT + 1};
-    struct parcel p;
-    for (size_t i = 0; i < 4; i++)
-        crew_fill(a, rows[i], (float)(a->index + 1));
-    crew_fill(a, ROW_GRADS, (float)(a->index + 1));
-    TRY(link_send_rows(a->link, after(a), 1, whole(ROWS_PARAMS | ROWS_STATS | ROWS_SLOTS)));
-    TRY(link_send_rows(a->link, after(a), 2, whole(ROWS_GRADS)));
-    TRY(agent_learn(a));
-    TRY(agent_update(a));
-    CHECK(!crew_row_is(a, ROW_PARAMS, (float)(a->index + 1)));
-    float theirs = (float)(before(a) + 1);
-    TRY(link_recv_rows(a->link, before(a), 2, &p, NULL));
-    CHECK(crew_parcel_is(a, &p, ROW_GRADS, 0, crew_of(a)->size, theirs));
-    link_drop(a->link, &p);
-    TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
-    for (size_t i = 0; i < 4; i++)
-        CHECK(crew_parcel_is(a, &p, rows[i], 0, link_row_floats(a->link, rows[i]), theirs));
-    link_drop(a->link, &p);
-    return OK;
-}
-
-static void rows_arrive_as_they_were_when_sent_though_a_lesson_and_a_step_write_them(void **state)
-{
-    (void)state;
-    crew_run(send_and_learn, "");
-}
-
 /* Spans [first, end): within a slot and beyond it, of one float and of none, to the end. */
 static fault send_spans(struct agent *a)
 {
@@ -85,15 +49,9 @@ static fault send_spans(struct agent *a)
     return OK;
 }
 
-static void spans_of_any_length_arrive_and_hold_no_more_than_was_sent(void **state)
-{
-    (void)state;
-    crew_run(send_spans, "");
-}
-
 static fault send_in_pieces(struct agent *a)
 {
-    struct mpi *w = mpi_of(a->link);
+    struct far *w = far_of(a->link);
     w->piece_bytes = 8192 - 4;
     for (size_t i = 0; i < w->n; i++)
         w->peers[i].sees_my_rows = false; /* else they would stay where they are */
@@ -106,23 +64,6 @@ static void rows_too_long_for_one_message_go_in_pieces(void **state)
 {
     (void)state;
     crew_run(send_in_pieces, "");
-}
-
-static fault mix_many(struct agent *a)
-{
-    struct term terms[70];
-    for (size_t i = 0; i < 70; i++)
-        terms[i] = (struct term){0.5, ROW_GRADS, NULL, 0};
-    crew_fill(a, ROW_GRADS, 2);
-    TRY(link_mix(a->link, ROW_KEPT, 3, TO_END, terms, 70));
-    CHECK(crew_row(a, ROW_KEPT)[2] == 0 && crew_row(a, ROW_KEPT)[3] == 70);
-    return OK;
-}
-
-static void any_number_of_rows_can_be_mixed(void **state)
-{
-    (void)state;
-    crew_run(mix_many, "");
 }
 
 /* ---- bytes ---- */
@@ -173,15 +114,9 @@ static fault exchange_lengths(struct agent *a)
     return f;
 }
 
-static void bytes_of_any_length_arrive_in_the_order_in_which_they_were_sent(void **state)
-{
-    (void)state;
-    crew_run(exchange_lengths, "");
-}
-
 static fault exchange_in_pieces(struct agent *a)
 {
-    mpi_of(a->link)->piece_bytes = 8192;
+    far_of(a->link)->piece_bytes = 8192;
     TRY(crew_barrier(a, 1ull << 40));
     return exchange_lengths(a);
 }
@@ -190,169 +125,6 @@ static void bytes_too_long_for_one_message_go_in_pieces(void **state)
 {
     (void)state;
     crew_run(exchange_in_pieces, "");
-}
-
-static fault expect_another_length(struct agent *a)
-{
-    char bytes[8] = "1234567";
-    TRY(link_send(a->link, after(a), 1, bytes, 3));
-    TRY(link_send_rows(a->link, after(a), 2, whole(ROWS_STATS)));
-    CHECK_FAULT(link_recv(a->link, before(a), 1, bytes, 4, NULL), FAULT_USAGE, "sent 3 bytes where agent");
-    CHECK_FAULT(link_recv(a->link, before(a), 2, bytes, 4, NULL), FAULT_USAGE, "expects 4");
-    CHECK(strcmp(bytes, "1234567") == 0);
-    return OK;
-}
-
-static void a_message_of_another_length_than_expected_is_a_fault(void **state)
-{
-    (void)state;
-    crew_run(expect_another_length, "");
-}
-
-/* ---- who and what is waited for ---- */
-
-static fault send_tags(struct agent *a)
-{
-    for (uint64_t tag = 5; tag; tag--)
-        TRY(link_send(a->link, after(a), tag, &tag, sizeof tag));
-    for (uint64_t tag = 1; tag <= 5; tag++) {
-        uint64_t got = 0;
-        TRY(link_recv(a->link, before(a), tag, &got, sizeof got, NULL));
-        CHECK(got == tag);
-    }
-    return OK;
-}
-
-static void messages_are_received_by_tag(void **state)
-{
-    (void)state;
-    crew_run(send_tags, "");
-}
-
-enum { EACH = 10 };
-
-/* The last rank hears from everyone, itself too, as they come. */
-static fault hear_everyone(struct agent *a)
-{
-    size_t n = a->link->n_members;
-    uint64_t heard[64] = {0};
-    for (uint64_t i = 0; i < EACH; i++)
-        TRY(link_send(a->link, n - 1, 3, &i, sizeof i));
-    for (size_t i = 0; a->index == n - 1 && i < EACH * n; i++) {
-        uint64_t number;
-        size_t who = ANYONE;
-        TRY(link_recv(a->link, ANYONE, 3, &number, sizeof number, &who));
-        CHECK(who < n);
-        CHECK(number == heard[who]);
-        heard[who]++;
-    }
-    return OK;
-}
-
-static void whoever_waits_for_anyone_hears_from_each_in_order_and_who_it_was(void **state)
-{
-    (void)state;
-    crew_run(hear_everyone, "");
-}
-
-static fault forget_some(struct agent *a)
-{
-    char byte = 'x';
-    for (uint64_t tag = 1; tag <= 4; tag++)
-        TRY(link_send(a->link, after(a), tag, &byte, 1));
-    TRY(link_recv(a->link, before(a), 4, &byte, 1, NULL)); /* so the others are here */
-    link_forget(a->link, 3);
-    CHECK(!link_has_mail(a->link, 1) && !link_has_mail(a->link, 2) && link_has_mail(a->link, 3));
-    CHECK(a->link->counts.unread == 2);
-    TRY(link_recv(a->link, before(a), 3, &byte, 1, NULL));
-    CHECK(!link_has_mail(a->link, 3));
-    return OK;
-}
-
-static void what_is_forgotten_is_let_go_and_the_rest_is_not(void **state)
-{
-    (void)state;
-    crew_run(forget_some, "");
-}
-
-/* Nobody waits in a receive: looking for mail is enough for it to come. */
-static fault look_for_mail(struct agent *a)
-{
-    double until = clock_now_s() + 20;
-    struct parcel p;
-    CHECK(!link_has_mail(a->link, 8));
-    TRY(crew_barrier(a, 7));
-    TRY(link_send_rows(a->link, after(a), 8, whole(ROWS_PARAMS)));
-    while (!link_has_mail(a->link, 8))
-        CHECK(clock_now_s() < until);
-    TRY(link_recv_rows(a->link, before(a), 8, &p, NULL));
-    link_drop(a->link, &p);
-    CHECK(!link_has_mail(a->link, 8));
-    return OK;
-}
-
-static void mail_comes_while_one_looks_for_it(void **state)
-{
-    (void)state;
-    crew_run(look_for_mail, "");
-}
-
-/* ---- groups ---- */
-
-static uint64_t tag_of_group(uint64_t generation, uint64_t rest)
-{
-    return TAG_GROUP | generation << TAG_GENERATION | rest;
-}
-
-/* The last rank dissolves what all others wait in. */
-static fault dissolve(struct agent *a)
-{
-    size_t n = a->link->n_members;
-    uint64_t below = tag_of_group(3, 0), old = tag_of_group(2, 5);
-    char byte = 'x';
-    CHECK(link_dissolved(a->link) == 0);
-    TRY(link_send(a->link, after(a), old, &byte, 1));
-    TRY(link_send(a->link, after(a), 6, &byte, 1));
-    TRY(crew_barrier(a, 5));
-    if (a->index == n - 1)
-        link_dissolve(a->link, below, "the bridge is out");
-    CHECK_FAULT(link_recv(a->link, before(a), tag_of_group(2, 9), &byte, 1, NULL), FAULT_PEER,
-                "the bridge is out");
-    CHECK(link_dissolved(a->link) == below);
-    CHECK_FAULT(link_recv(a->link, ANYONE, old, &byte, 1, NULL), FAULT_PEER, "the bridge is out");
-    CHECK(!link_has_mail(a->link, old));
-    TRY(link_recv(a->link, before(a), 6, &byte, 1, NULL)); /* no group's */
-    TRY(link_send(a->link, after(a), below, &byte, 1));
-    TRY(link_recv(a->link, before(a), below, &byte, 1, NULL)); /* the next group's */
-    TRY(link_send(a->link, after(a), old, &byte, 1));          /* too late */
-    TRY(crew_barrier(a, 7));
-    CHECK(a->link->counts.unread == 2);
-    return OK;
-}
-
-static void a_dissolved_group_wakes_whoever_waits_in_it_and_says_why(void **state)
-{
-    (void)state;
-    crew_run(dissolve, "");
-}
-
-/* Whoever is asked to dissolve the generation it is in does so for all. */
-static fault ask_to_dissolve(struct agent *a)
-{
-    char byte;
-    TRY(crew_barrier(a, 5));
-    if (a->index == a->link->n_members - 1)
-        link_dissolve(a->link, 0, "somebody came");
-    CHECK_FAULT(link_recv(a->link, before(a), tag_of_group(0, 1), &byte, 1, NULL), FAULT_PEER,
-                "somebody came");
-    CHECK(link_dissolved(a->link) >= tag_of_group(1, 0));
-    return OK;
-}
-
-static void everyone_can_be_asked_to_dissolve_the_generation_it_is_in(void **state)
-{
-    (void)state;
-    crew_run(ask_to_dissolve, "");
 }
 
 /* ---- patience ---- */
@@ -461,20 +233,8 @@ static void messages_bytes_and_what_became_of_them_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_arrive_as_they_were_when_sent_though_they_are_mixed_afterwards),
-        cmocka_unit_test(rows_arrive_as_they_were_when_sent_though_a_lesson_and_a_step_write_them),
-        cmocka_unit_test(spans_of_any_length_arrive_and_hold_no_more_than_was_sent),
         cmocka_unit_test(rows_too_long_for_one_message_go_in_pieces),
-        cmocka_unit_test(any_number_of_rows_can_be_mixed),
-        cmocka_unit_test(bytes_of_any_length_arrive_in_the_order_in_which_they_were_sent),
         cmocka_unit_test(bytes_too_long_for_one_message_go_in_pieces),
-        cmocka_unit_test(a_message_of_another_length_than_expected_is_a_fault),
-        cmocka_unit_test(messages_are_received_by_tag),
-        cmocka_unit_test(whoever_waits_for_anyone_hears_from_each_in_order_and_who_it_was),
-        cmocka_unit_test(what_is_forgotten_is_let_go_and_the_rest_is_not),
-        cmocka_unit_test(mail_comes_while_one_looks_for_it),
-        cmocka_unit_test(a_dissolved_group_wakes_whoever_waits_in_it_and_says_why),
-        crew_test(2, everyone_can_be_asked_to_dissolve_the_generation_it_is_in),
         cmocka_unit_test(a_wait_ends_after_patience_and_names_the_member_and_its_host),
         cmocka_unit_test(a_slow_network_delays_messages_by_its_latency_and_bandwidth),
         cmocka_unit_test(messages_bytes_and_what_became_of_them_are_counted),

@@ -21,7 +21,7 @@ static fault have_same_bits(struct agent *a, enum row row)
     TRY(link_send_rows(a->link, after(a), 1, whole(1u << row)));
     TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
     bool same =
-        memcmp(message_floats(mpi_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+        memcmp(message_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
     link_drop(a->link, &p);
     CHECK(same);
     return OK;
@@ -82,7 +82,7 @@ static float *learn_with(const char *strategy, size_t *n_bytes)
 {
     static const enum row rows[] = {ROW_PARAMS, ROW_SLOT, ROW_SLOT + 1};
     struct crew c;
-    size_t n = crew_seat()->n_ranks;
+    size_t n = crew_ranks()->n;
     char *more = text_of("topology: \"%s:%zu\"\nstrategy: %s\n", n > 2 ? "cycle" : "path", n, strategy);
     crew_open(&c, NULL, more);
     free(more);
@@ -119,7 +119,7 @@ static void neighbours_mix_natively_to_the_bits_of_messages(void **state)
 static fault gather_in_pieces(struct agent *a)
 {
     size_t n = crew_of(a)->size, degree = agent_degree(a);
-    mpi_of(a->link)->piece_bytes = 8192 - 4;
+    far_of(a->link)->piece_bytes = 8192 - 4;
     crew_fill(a, ROW_PARAMS, (float)(a->index + 1));
     crew_fill(a, ROW_STATS, -(float)(a->index + 1));
     TRY(link_gather_near(a->link, (struct span){ROWS_PARAMS | ROWS_STATS, 10, TO_END}, a->parcels));
@@ -137,7 +137,7 @@ static fault gather_in_pieces(struct agent *a)
 static void rows_of_neighbours_come_in_their_order_and_in_pieces(void **state)
 {
     (void)state;
-    size_t n = crew_seat()->n_ranks;
+    size_t n = crew_ranks()->n;
     char *more = text_of("topology: \"cycle:%zu\"\n", n);
     crew_run(gather_in_pieces, more);
     free(more);

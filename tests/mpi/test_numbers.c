@@ -8,38 +8,6 @@
 #include "support/asking.h"
 #include "veche.h"
 
-/* ---- what a number is ---- */
-
-static fault asks(struct agent *a)
-{
-    double x, n = (double)a->stage->n_params;
-    crew_fill(a, ROW_PARAMS, 3);
-    TRY(agent_norm(a, ROW_PARAMS, &x));
-    CHECK(x == sqrt(9 * n));
-    CHECK_FAULT(agent_loss(a, &x), FAULT_USAGE, "asks for the loss of a lesson before its first");
-    CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "before it has learnt in this round");
-    TRY(agent_begin(a));
-    CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "the lesson under way decides");
-    TRY(agent_norm(a, ROW_PARAMS, &x));
-    TRY(agent_await(a, 0));
-    TRY(agent_loss(a, &x));
-    CHECK(x == a->loss);
-    crew_fill(a, ROW_GRADS, -2);
-    TRY(link_number(a->link, &(struct question){NUMBER_DOT, ROW_PARAMS, ROW_GRADS, 5, 9, 0}, &x));
-    CHECK(x == -24);
-    TRY(agent_update(a));
-    CHECK_FAULT(agent_norm(a, ROW_GRADS, &x), FAULT_USAGE, "or after a step with it");
-    crew_fill(a, ROW_PARAMS, INFINITY);
-    CHECK_FAULT(agent_norm(a, ROW_PARAMS, &x), FAULT_NUMBER, "that agent");
-    return OK;
-}
-
-static void a_rank_is_told_the_numbers_of_its_own_rows(void **state)
-{
-    (void)state;
-    crew_run(asks, "");
-}
-
 /* ---- the same bits ---- */
 
 static char folder[32];
@@ -69,7 +37,7 @@ static char *experiment_in(const char *strategy, const char *world)
         "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
         "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
         "world: %s\nagents: %zu\nstrategy: %s\n",
-        world, crew_seat()->n_ranks, strategy);
+        world, crew_ranks()->n, strategy);
 }
 
 struct stops {
@@ -170,7 +138,6 @@ static void floats_that_a_row_does_not_have_are_not_mixed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rank_is_told_the_numbers_of_its_own_rows),
         cmocka_unit_test(a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped),
         cmocka_unit_test(a_strategy_with_rows_of_other_lengths_does_so_too),
         cmocka_unit_test(floats_that_a_row_does_not_have_are_not_mixed),

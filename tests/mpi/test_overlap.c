@@ -35,7 +35,7 @@ static double share_waited(int bucket_kb)
     c.run->engine->ops = &ops;
     c.run->stage.rounds = LESSON_ROUNDS;
     fault f = crew_play(&c);
-    double share = c.world->link.counts.waiting_s / mpi_now_s(c.world);
+    double share = c.world->link.counts.waiting_s / far_now_s(c.world);
     crew_close(&c);
     must(f);
     return share;

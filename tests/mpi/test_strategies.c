@@ -16,13 +16,14 @@ struct line {
     size_t helpers;       /* ranks that are not agents */
     const size_t *agents; /* of so many ranks, where the helpers are not always as many */
     size_t most_agents;   /* 0: any number */
+    size_t accumulate;    /* micro-batches, each as large as the others' batches; 0: 1 */
     const char *more;     /* of the experiment */
 };
 
 static const struct line in_step[] = {
     {.strategy = "consensus"},
     {.strategy = "{kind: consensus, order: combine-then-adapt, mix_momentum: true, mix_statistics: true}"},
-    {.strategy = "{kind: consensus, every: 3}"},
+    {.strategy = "{kind: consensus, every: 3}", .accumulate = 3},
     {.strategy = "{kind: consensus, learn_every: LIST, mix_every: LIST}"},
     {.strategy = "gossip"},
     {.strategy = "{kind: gossip, every: 2, pairs: 1, mix_momentum: true}"},
@@ -32,7 +33,7 @@ static const struct line in_step[] = {
     {.strategy = "{kind: allreduce, algorithm: tree}"},
     {.strategy = "{kind: allreduce, algorithm: ring, bucket_kb: 2, mix_statistics: true}"},
     {.strategy = "{kind: allreduce, algorithm: butterfly}"},
-    {.strategy = "{kind: allreduce, algorithm: halving-doubling, bucket_kb: 3}"},
+    {.strategy = "{kind: allreduce, algorithm: halving-doubling, bucket_kb: 3}", .accumulate = 2},
     {.strategy = "{kind: allreduce, algorithm: binary-blocks, bucket_kb: 1.5}"},
     {.strategy = "ps", .helpers = 1},
     {.strategy = "{kind: ps, servers: 2}", .helpers = 2},
@@ -122,7 +123,7 @@ static void tell_complaints(void)
     char *text = text_of("%s", complaints);
     complaints[0] = 0;
     if (text[0])
-        fail_msg("with %zu ranks\n%s", crew_seat()->n_ranks, text);
+        fail_msg("with %zu ranks\n%s", crew_ranks()->n, text);
     free(text);
 }
 
@@ -131,7 +132,7 @@ static void tell_complaints(void)
 /* 0: none, there are too few ranks. */
 static size_t agents_of(const struct line *l)
 {
-    size_t n = crew_seat()->n_ranks;
+    size_t n = crew_ranks()->n;
     if (l->agents)
         return n < 8 ? l->agents[n] : 0;
     return n <= l->helpers || (l->most_agents && n > l->most_agents) ? 0 : n - l->helpers;
@@ -157,19 +158,20 @@ enum { SAMPLES = 84, BATCH = 2, EPOCHS_AT_WILL = 8 };
 static char *experiment_of(const struct line *l, size_t agents, const char *world, int epochs)
 {
     char graph[64] = "", *strategy = strategy_of(l, agents);
+    size_t accumulate = l->accumulate ? l->accumulate : 1;
     if (agents > 1)
         snprintf(graph, sizeof graph, "topology: \"%s:%zu\"\n", agents > 2 ? "cycle" : "path", agents);
     char *text = text_of(
         "name: test\n"
-        "data: {set: {kind: blobs, classes: 3, features: 8, samples: %d, test_samples: 30}, batch: %d, "
+        "data: {set: {kind: blobs, classes: 3, features: 8, samples: %d, test_samples: 30}, batch: %zu, "
         "split: %s}\n"
         "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
         "optim: {kind: adam, lr: 0.01, schedule: {warmup_epochs: 0.5}}\n"
         "engine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
-        "train: {epochs: %d, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
+        "train: {epochs: %d, accumulate: %zu, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
         "world: %s\nagents: %zu\nstrategy: %s\n%s%s",
-        SAMPLES, BATCH, l->more ? "{kind: proportional}" : "shuffle", epochs, world, agents, strategy, graph,
-        l->more ? l->more : "");
+        SAMPLES, BATCH * accumulate, l->more ? "{kind: proportional}" : "shuffle", epochs, accumulate, world,
+        agents, strategy, graph, l->more ? l->more : "");
     free(strategy);
     return text;
 }
@@ -448,7 +450,7 @@ static void adpsgd_keeps_the_mean_when_nobody_learns(void **state)
 {
     struct crew c;
     (void)state;
-    char *more = text_of("strategy: adpsgd\ntopology: \"complete:%zu\"\n", crew_seat()->n_ranks);
+    char *more = text_of("strategy: adpsgd\ntopology: \"complete:%zu\"\n", crew_ranks()->n);
     crew_open(&c, NULL, more);
     free(more);
     c.run->stage.rounds = 30;

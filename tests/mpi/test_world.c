@@ -1,4 +1,5 @@
 /* A play of many ranks: who is told what, how it is looked at, how it ends. */
+#include <sched.h>
 #include <semaphore.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,43 +13,43 @@ enum { PATIENCE_S = 20 };
 
 static void a_fault_of_one_rank_is_told_by_the_leader_and_named(void **state)
 {
-    const struct mpi_seat *seat = crew_seat();
-    size_t last = seat->n_ranks - 1;
+    const struct ranks *ranks = crew_ranks();
+    size_t last = ranks->n - 1;
     char words[128] = "the roof is open", host[64] = "";
     (void)state;
-    must(mpi_agree(seat, OK, PATIENCE_S));
-    fault mine = seat->rank == last ? FAIL(FAULT_DATA, "the roof is open") : OK;
-    fault f = mpi_agree(seat, mine, PATIENCE_S);
+    must(world_agree(ranks, OK, PATIENCE_S));
+    fault mine = ranks->self == last ? FAIL(FAULT_DATA, "the roof is open") : OK;
+    fault f = world_agree(ranks, mine, PATIENCE_S);
     gethostname(host, sizeof host - 1);
     if (last)
         snprintf(words, sizeof words, "rank %zu on %s: the roof is open", last, host);
-    assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_DATA, seat->rank ? "" : words));
+    assert_true(crew_is_fault(f, ranks->self ? FAULT_ELSEWHERE : FAULT_DATA, ranks->self ? "" : words));
     fault_drop(f);
 }
 
 static void the_first_rank_that_differs_is_named(void **state)
 {
-    const struct mpi_seat *seat = crew_seat();
+    const struct ranks *ranks = crew_ranks();
     char words[128], host[64] = "";
     (void)state;
-    must(mpi_compare(seat, "hat", "green", PATIENCE_S));
-    fault f = mpi_compare(seat, "hat", seat->rank == 0 ? "green" : "red", PATIENCE_S);
+    must(world_compare(ranks, "hat", "green", PATIENCE_S));
+    fault f = world_compare(ranks, "hat", ranks->self == 0 ? "green" : "red", PATIENCE_S);
     gethostname(host, sizeof host - 1);
     snprintf(words, sizeof words, "rank 1 on %s has another hat than rank 0 on %s (red, not green)", host,
              host);
-    assert_true(crew_is_fault(f, seat->rank ? FAULT_ELSEWHERE : FAULT_USAGE, seat->rank ? "hat" : words));
+    assert_true(crew_is_fault(f, ranks->self ? FAULT_ELSEWHERE : FAULT_USAGE, ranks->self ? "hat" : words));
     fault_drop(f);
 }
 
 static void numbers_and_texts_go_round(void **state)
 {
-    const struct mpi_seat *seat = crew_seat();
+    const struct ranks *ranks = crew_ranks();
     uint64_t largest = 0;
-    char *text = seat->rank == 0 ? text_of("%01000d", 7) : NULL;
+    char *text = ranks->self == 0 ? text_of("%01000d", 7) : NULL;
     (void)state;
-    must(mpi_largest(seat, seat->rank == seat->n_ranks / 2 ? 77 : seat->rank, PATIENCE_S, &largest));
+    must(world_largest(ranks, ranks->self == ranks->n / 2 ? 77 : ranks->self, PATIENCE_S, &largest));
     assert_int_equal(largest, 77);
-    must(mpi_spread_text(seat, &text, PATIENCE_S));
+    must(world_spread_text(ranks, &text, PATIENCE_S));
     assert_int_equal(strlen(text), 1000);
     assert_int_equal(text[999], '7');
     free(text);
@@ -120,8 +121,51 @@ static void play_with_a_fault_of(size_t rank)
 static void a_fault_in_one_program_ends_the_play_for_all(void **state)
 {
     (void)state;
-    for (size_t rank = 0; rank < crew_seat()->n_ranks; rank++)
+    for (size_t rank = 0; rank < crew_ranks()->n; rank++)
         play_with_a_fault_of(rank);
+}
+
+/* ---- damage ---- */
+
+/* The last rank writes what is no packet to the rank in kept[0]; in kept[1] how many of its bytes are wrong. */
+static fault write_nonsense(struct agent *a)
+{
+    static unsigned char packet[HEAD_BYTES + 8]; /* it must outlive this function */
+    struct far *w = far_of(a->link);
+    size_t last = w->n - 1;
+    struct passage p;
+    struct parcel never;
+    packet_write_head(packet, &(struct head){.kind = MSG_BYTES, .tag = 1, .n_bytes = 8});
+    for (size_t i = 0; i < crew_of(a)->kept[1]; i++)
+        packet[(i * 29) % HEAD_BYTES] ^= 0xa5;
+    size_t n = crew_of(a)->kept[1] ? sizeof packet : sizeof packet - 1;
+    if (a->index == last) {
+        w->transport->ops->send_packet(w->transport, (size_t)crew_of(a)->kept[0], packet, n, &p);
+        bell_ring(w->peers[crew_of(a)->kept[0]].bell);
+    }
+    fault f = link_recv_rows(a->link, ANYONE, 99, &never, NULL);
+    while (a->index == last && !w->transport->ops->is_through(w->transport, &p))
+        sched_yield();
+    return f;
+}
+
+static void a_packet_that_cannot_be_read_ends_the_play_and_its_sender_is_named(void **state)
+{
+    size_t last = crew_ranks()->n - 1;
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        struct crew c;
+        char words[64];
+        crew_open(&c, write_nonsense, "");
+        c.kept[0] = i % last;
+        c.kept[1] = i;
+        fault f = crew_play(&c);
+        crew_close(&c);
+        snprintf(words, sizeof words, "agent %zu (rank %zu on ", last, last);
+        assert_true(crew_is_fault(f, crew_leads() ? FAULT_DATA : FAULT_ELSEWHERE, crew_leads() ? words : ""));
+        assert_true(!crew_leads() || strstr(fault_text(f), "sent what cannot be read"));
+        fault_drop(f);
+    }
 }
 
 /* ---- stops ---- */
@@ -192,14 +236,14 @@ static void stop_by(size_t rank, struct strategy_row row)
     crew_close(&c);
     assert_true(crew_is_fault(f, crew_leads() ? FAULT_STOPPED : FAULT_ELSEWHERE, ""));
     fault_drop(f);
-    must(mpi_largest(crew_seat(), k, PATIENCE_S, &most));
+    must(world_largest(crew_ranks(), k, PATIENCE_S, &most));
     assert_true(k >= (in_step ? 6 : 1));
     assert_int_equal(k, in_step ? most : k);
 }
 
 static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
 {
-    size_t last = crew_seat()->n_ranks - 1;
+    size_t last = crew_ranks()->n - 1;
     (void)state;
     stop_by(last, (struct strategy_row){.run = go_on_and_on});
     stop_by(0, (struct strategy_row){.run = go_on_and_on});
@@ -211,7 +255,7 @@ static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
 static void a_stop_reaches_those_that_are_not_in_step(void **state)
 {
     (void)state;
-    stop_by(crew_seat()->n_ranks - 1, (struct strategy_row){.run = go_on_and_on, .asynchronous = true});
+    stop_by(crew_ranks()->n - 1, (struct strategy_row){.run = go_on_and_on, .asynchronous = true});
 }
 
 /* ---- looks ---- */
@@ -497,6 +541,7 @@ int main(void)
         cmocka_unit_test(numbers_and_texts_go_round),
         cmocka_unit_test(notes_of_all_ranks_reach_whoever_leads),
         cmocka_unit_test(a_fault_in_one_program_ends_the_play_for_all),
+        crew_test(2, a_packet_that_cannot_be_read_ends_the_play_and_its_sender_is_named),
         cmocka_unit_test(a_stop_asked_of_any_rank_stops_all_in_the_same_round),
         cmocka_unit_test(a_stop_reaches_those_that_are_not_in_step),
         cmocka_unit_test(the_leader_looks_when_all_are_at_the_end_of_the_round_that_is_due),

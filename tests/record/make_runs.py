@@ -34,14 +34,18 @@ train:
 """
 
 
-def seal(text, end, before, after):
-    """As record/seal.h says: a digest of all that stands before it."""
+def seal(text, end, before, after, last=""):
+    """As record/seal.h says: a digest of all that stands before it, and of the digest of the line before."""
     text = text[:len(text) - len(end)] + before
-    return text + hashlib.sha256(text.encode()).hexdigest()[:16] + after
+    return text + hashlib.sha256((last + text).encode()).hexdigest()[:16] + after
 
 
-def sealed_line(event):
-    return seal(json.dumps(event), "}", ',"digest":"', '"}\n')
+def sealed_lines(texts):
+    lines, last = [], ""
+    for text in texts:
+        lines.append(seal(text, "}", ',"digest":"', '"}\n', last))
+        last = lines[-1][-19:-3]
+    return "".join(lines)
 
 
 def sealed_object(text):
@@ -61,7 +65,7 @@ def seal_again(path):
         text = sealed_object(text.split(',\n  "digest"')[0].removesuffix("\n}") + "\n}")
     else:
         lines = [line.split(',"digest":')[0] for line in text.splitlines()]
-        text = "".join(seal(line.removesuffix("}") + "}", "}", ',"digest":"', '"}\n') for line in lines)
+        text = sealed_lines(line.removesuffix("}") + "}" for line in lines)
     with open(path, "w") as f:
         f.write(text)
 
@@ -110,8 +114,7 @@ def write_run(folder, name, agents=4, batch=25, epochs=10, set="fashion-mnist", 
         at = next((i for i, e in enumerate(lines) if e["event"] == "evaluation" and e["virtual_s"] > note["virtual_s"]), len(lines))
         lines.insert(at, dict(note, event="note", step=lines[max(at - 1, 0)]["step"], real_s=note["virtual_s"]))
     with open(os.path.join(path, "events.jsonl"), "w") as f:
-        for line in lines:
-            f.write(sealed_line(line))
+        f.write(sealed_lines(json.dumps(line) for line in lines))
         if not finished:
             f.write('{"event":"evalu')
     if finished:
@@ -168,8 +171,7 @@ def break_numbers(path):
     events[8]["virtual_s"] = None
     events[9]["disagreement"]["variation"] = 1e308
     with open(os.path.join(path, "events.jsonl"), "w") as f:
-        for event in events:
-            f.write(sealed_line(event))
+        f.write(sealed_lines(json.dumps(event) for event in events))
 
 
 def main():

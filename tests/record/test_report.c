@@ -371,6 +371,48 @@ static void no_byte_of_the_records_can_change_unseen(void **state)
     free((char *)path);
 }
 
+/* How long a text is without its k-th line, and what it is. */
+static size_t without_line(char *text, size_t n, size_t k, char *without)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < k; i++)
+        first = (size_t)(strchr(text + first, '\n') - text) + 1;
+    size_t end = (size_t)(strchr(text + first, '\n') - text) + 1;
+    memcpy(without, text, first);
+    memcpy(without + first, text + end, n - end);
+    return n - (end - first);
+}
+
+static void no_line_of_the_events_can_go_missing_unseen(void **state)
+{
+    enum { LINES = 4 }; /* two evaluations, and a note after each */
+    make_run(*state, "run", SINGLE_8, 1, true);
+    const char *folder = strdup(in(*state, "run")), *path = strdup(in(folder, "events.jsonl"));
+    struct run_folder opened;
+    struct report r;
+    size_t n, lines = 0;
+    char *text = slurp(path, &n), *without = malloc(n), words[64];
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n';
+    assert_int_equal(lines, LINES);
+    for (size_t k = 0; k < LINES; k++) {
+        spit(path, without, without_line(text, n, k, without));
+        bool is_last = k + 1 == LINES;
+        snprintf(words, sizeof words, "run/events.jsonl:%zu: is damaged", k + 1);
+        assert_fault(report_read(&folder, 1, &r), FAULT_FILE,
+                     is_last ? "run/events.jsonl: is damaged: lines are missing at its end" : words);
+        if (!is_last)
+            assert_fault(run_open(folder, 1, &opened), FAULT_FILE, words);
+    }
+    spit(path, text, n);
+    assert_ok(report_read(&folder, 1, &r));
+    report_release(&r);
+    free(text);
+    free(without);
+    free((char *)folder);
+    free((char *)path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +427,7 @@ int main(void)
         SCRATCH(the_library_gives_every_format_and_refuses_others),
         SCRATCH(the_object_is_one_line_of_json),
         SCRATCH(no_byte_of_the_records_can_change_unseen),
+        SCRATCH(no_line_of_the_events_can_go_missing_unseen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

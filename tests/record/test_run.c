@@ -438,12 +438,17 @@ static void rewinding_goes_by_the_step_and_drops_notes_as_well(void **state)
     assert_ok(run_record_note(&r, 4, 2, 2, 0, "return", "kept: of the very step of the checkpoint"));
     assert_ok(run_record_note(&r, 5, 2, 2, 0, "crash", "lived again"));
     assert_ok(run_record_fault(&r, 5, 2, "k", "lived again"));
+    assert_ok(run_record_fault(&r, 4, 2, "k", "kept, though lines before it go"));
     assert_ok(run_rewind_events(&r, 4));
     json_t *all = events_of(&r);
-    assert_int_equal(json_array_size(all), 3);
-    for (size_t i = 0; i < 3; i++)
+    assert_int_equal(json_array_size(all), 4);
+    for (size_t i = 0; i < 4; i++)
         assert_true(real_of(json_array_get(all, i), "step") == (double)(3 + (i > 0)));
     json_decref(all);
+    record_round(&r, 5);
+    run_close(&r);
+    assert_ok(run_open(r.path, 2, &r)); /* each line goes on from the one now before it */
+    assert_int_equal(count_events(&r), 5);
     run_close(&r);
 }
 

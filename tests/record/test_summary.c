@@ -121,7 +121,7 @@ static void the_object_has_every_key_with_its_value(void **state)
     assert_true(at(o, "staleness_mean", NULL) == 1.5 && at(o, "staleness_max", NULL) == 9);
     assert_true(at(o, "notes", NULL) == 3);
     assert_true(at(o, "dropped", NULL) == 7);
-    assert_true(json_is_null(json_object_get(o, "waiting"))); /* it is not known */
+    assert_true(json_is_null(json_object_get(o, "waiting")));         /* it is not known */
     assert_true(json_is_null(json_object_get(o, "stopped_because"))); /* it has done all its rounds */
     assert_int_equal(json_object_size(o), 30);
     json_decref(o);
@@ -189,6 +189,8 @@ static void the_summary_file_holds_the_same_object(void **state)
     assert_true(text[n - 1] == '\n');
     json_t *file = json_loads(text, 0, NULL), *object = object_of(&example);
     assert_int_equal(json_object_del(file, "digest"), 0);
+    assert_string_equal(json_string_value(json_object_get(file, "last_event")), r.last_event);
+    assert_int_equal(json_object_del(file, "last_event"), 0);
     assert_true(json_equal(file, object));
     json_decref(file);
     json_decref(object);

@@ -48,7 +48,7 @@ static fault kept_recv(struct link *l, size_t from, uint64_t tag, void *bytes, s
     size_t who = from;
     TRY(local_link.recv(l, from, tag, bytes, n, &who));
     const struct letter *x = bytes;
-    if (s && tag == PS_ASK && x->kind & LETTER_BYE)
+    if (s && tag == CALL_ASK && x->head.what & PS_BYE)
         s->has_left[who] = true;
     if (sender)
         *sender = who;

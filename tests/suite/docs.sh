@@ -39,6 +39,24 @@ try wrong .
 holds 'links of README.md and docs lead somewhere, and lines of README.md are short' test -z "${out//$'\n'/}"
 [[ -n ${out//$'\n'/} ]] && echo "$out"
 
+# Prints the files and functions that a page names, one after the other, and the source does not have.
+unknown() {
+    python3 - "$1" <<'P'
+import pathlib, re, sys
+text = pathlib.Path(sys.argv[1]).read_text()
+for name, word in re.findall(r"`(src/[\w/]+\.[ch])`(?: `([\w ]+)`)?", text):
+    file = pathlib.Path(name)
+    if not file.exists():
+        print(f"{name} is not there")
+    elif word and not re.search(rf"\b{word}\b", file.read_text()):
+        print(f"{name} has no {word}")
+P
+}
+printf '`src/api/veche.c` `veche_start`, `src/api/veche.c` `veche_fly`, `src/api/wings.c`' >"$work/flight.md"
+holds 'the check sees two names planted, and only those' test "$(unknown "$work/flight.md" | grep -c .)" -eq 2
+holds 'docs/walk.md names files and functions that are there' test -z "$(unknown docs/walk.md)"
+unknown docs/walk.md
+
 succeeds 'the rooms can be drawn' tools/draw_rooms.py README.md src
 echo "$out" >"$work/rooms.svg"
 holds 'docs/rooms.svg is that drawing; scripts/readme_pictures.sh makes it again' cmp "$work/rooms.svg" docs/rooms.svg

@@ -7,27 +7,29 @@ source "$(dirname "$0")/../support/check.sh" "$1"
 
 subjects() {
     cat <<'SUBJECTS'
-base            arena array block clock fault field isa page plain pool rng sha256 text xml
+base            arena array block clock decode encode fault field isa page plain pool rng sha256 text xml
 experiment      experiment category decode event fail kind machine machines network node override overrides
                 roll section speed straggler tree
 data            data dataset feed split catalogue cifar file folder idx known mosaic part source
                 samples stream window ahead extents scan blobs images spirals progress
 data/fetch      fetch child unpack
-graph           graph build layer layers model op plan shape
+graph           graph build layer layers model names op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd
 engine          engine host lessons loops mirror op peak row rows
 engine/ref      ref
-engine/dnnl     dnnl onednn kernel order conv winograd pace program buffer flat job phase layout norm
-                add avgpool batchnorm dropout globalpool linear loss maxpool pointwise relu reshape shortcut
-engine/cuda     cuda device driver kernels measure ops pass staging step store tray fused conv
-collective      collective cost cube fold group log2 part piece pieces step tree
+engine/dnnl     dnnl onednn kernel order conv receive send winograd pace program buffer flat job phase layout norm
+                add avgpool batchnorm concat dropout globalpool linear loss maxpool pointwise relu reshape shortcut
+engine/cuda     cuda device driver kernels launches measure ops staging step store tray fused conv
+collective      collective cost cube fold group log2 piece pieces span step tree
+call            call service
 topology        topology edge family lapack layout sketch spectrum survey threads weights
 strategy        agent strategy backups centre pairs
 strategy/ps     ps
 world           world waits mixing number numbers
 world/local     local actor agenda ask fiber fibers message rows script snapshot tape wires
-world/mpi       mpi ask bell courier exam fetch gone lesson lessons look mail message native near offer pause
+world/far       far ask bell courier exam fetch gone lesson lessons packet look mail message offer pause
                 sendings silence spot wait
+world/mpi       mpi native near
 record          run comparison events file folder json path report seal summary tensors waiting
                 html svg axis cell figure scale spread thin tick unit
 cli             cli progress streams watchman witness
@@ -71,10 +73,10 @@ plant() { # PATH CODE: an object as if of this file
     mkdir -p "$(dirname "$work/planted.dir/src/$1")"
     "$cc" -x c -c - -o "$work/planted.dir/src/$1.o" <<<"$2"
 }
-plant world/mpi/planted.c 'int progress(void) { return 0; } int bell_ring(void) { return 0; } static int tell(void) { return 0; } int courier_work(void) { return tell(); } int world_x = 3;'
+plant world/far/planted.c 'int progress(void) { return 0; } int bell_ring(void) { return 0; } static int tell(void) { return 0; } int courier_work(void) { return tell(); } int world_x = 3;'
 plant base/planted.c 'int bell_ring(void) { return 0; } int rng; const int rng_x = 1;'
 said=$(global_names "$work" | strange | tr '\n' ' ')
-holds "planted names are seen, and only those: $said" test "$said" = 'base/planted.c bell_ring base/planted.c rng world/mpi/planted.c progress '
+holds "planted names are seen, and only those: $said" test "$said" = 'base/planted.c bell_ring base/planted.c rng world/far/planted.c progress '
 
 global_names "$build" >"$work/names"
 holds 'there are names to look at' test "$(wc -l <"$work/names")" -gt 500

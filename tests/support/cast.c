@@ -43,9 +43,11 @@ static void write_note(void *ctx, double now_s, size_t agent, const char *kind, 
 static fault parse(const char *text, int rounds, unsigned seed, struct experiment **out)
 {
     struct registry registry = registry_of_everything();
-    char *whole = text_of("%strain: {epochs: 1, seed: %u, evaluate_every: never, checkpoint_every: never}\n",
-                          text, seed);
+    char *train =
+        text_of("train: {epochs: 1, seed: %u, evaluate_every: never, checkpoint_every: never}\n", seed);
+    char *whole = text_of("%s%s", text, strstr(text, "train: {") ? "" : train);
     fault f = experiment_parse(whole, strlen(whole), "group", NULL, 0, &registry, out);
+    free(train);
     free(whole);
     (void)rounds;
     if (!f && !strstr(text, "notice_s"))
@@ -93,6 +95,16 @@ void cast_form(struct cast *g, const char *text, int rounds, unsigned seed, stra
     must(parse(text, rounds, seed, &e));
     put_in_place(g, e, program);
     must(open_cast(g, e, rounds));
+}
+
+void cast_serve(struct cast *g, const char *text, unsigned seed, strategy_run *program,
+                fault (*rejoin)(struct agent *a))
+{
+    struct experiment *e = NULL;
+    *g = (struct cast){.row = {.hears_everyone = true, .rejoin = rejoin}};
+    must(parse(text, 1, seed, &e));
+    put_in_place(g, e, program);
+    must(open_cast(g, e, 1));
 }
 
 void cast_open(struct cast *g, const char *text, int rounds)

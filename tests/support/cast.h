@@ -39,7 +39,7 @@ struct cast {
     void *ctx; /* the test's own */
 };
 
-/* `train:` is added: rounds of all agents, nothing evaluated, nothing saved. Where the text does not say how long it takes to
+/* `train:` is added where the text has none: rounds of all agents, nothing evaluated, nothing saved. Where the text does not say how long it takes to
  * notice a death, it is known at once. */
 fault cast_try(struct cast *g, const char *text, int rounds, unsigned seed);
 void cast_open(struct cast *g, const char *text, int rounds);
@@ -57,6 +57,9 @@ void cast_keep_from_learning(struct cast *g);
 void cast_run_instead(struct cast *g, strategy_run *program);
 /* Like cast_try, with a program whose agents are one group of collective/group.h from the start. */
 void cast_form(struct cast *g, const char *text, int rounds, unsigned seed, strategy_run *program);
+/* Like cast_try, with a program in place of the text's strategy for its agents and its helpers. */
+void cast_serve(struct cast *g, const char *text, unsigned seed, strategy_run *program,
+                fault (*rejoin)(struct agent *a));
 /* The group an agent is of. */
 struct cast *cast_of_agent(const struct agent *a);
 

@@ -8,6 +8,7 @@
 #define ref_batchnorm     judge_batchnorm
 #define ref_linear        judge_linear
 #define ref_add           judge_add
+#define ref_concat        judge_concat
 #define ref_relu          judge_relu
 #define ref_tanh          judge_tanh
 #define ref_sigmoid       judge_sigmoid
@@ -17,11 +18,13 @@
 #define ref_avgpool       judge_avgpool
 #define ref_globalpool    judge_globalpool
 #define ref_shortcut      judge_shortcut
+#define ref_send          judge_send
+#define ref_receive       judge_receive
 #define ref_cross_entropy judge_cross_entropy
 #define ref_mse           judge_mse
 #define ref_hinge         judge_hinge
 #define ref_logistic      judge_logistic
-#define ref_run           judge_run
+#define ref_take          judge_take
 #define ref_sizes         judge_sizes
 #include "engine/ref/losses.c"
 #include "engine/ref/pools.c"
@@ -59,8 +62,8 @@ static struct judge_plan *new_plan(const struct graph *g, size_t batch)
     size_t *sizes = ARENA_NEW(&p->arena, size_t, g->n_tensors);
     assert_non_null(sizes);
     ref_sizes(g, batch, sizes);
-    assert_null(plan_make(g, true, sizes, sizes, &p->arena, &p->learn));
-    assert_null(plan_make(g, false, sizes, NULL, &p->arena, &p->exam));
+    assert_null(plan_make(g, PLAN_LESSON, sizes, sizes, &p->arena, &p->learn));
+    assert_null(plan_make(g, PLAN_EXAM, sizes, NULL, &p->arena, &p->exam));
     p->forward = p->learn;
     p->forward.n_steps = p->forward.n_forward;
     size_t n = p->learn.n_bytes > p->exam.n_bytes ? p->learn.n_bytes : p->exam.n_bytes;
@@ -119,14 +122,16 @@ void judge_free(struct judge *j)
 
 static double run(struct judge *j, const struct plan *plan, double *grads)
 {
-    struct ref_pass p = {.graph = j->g, .plan = plan, .batch = j->batch, .params = j->params, .grads = grads};
+    struct ref_walk p = {.graph = j->g, .plan = plan, .params = j->params, .grads = grads};
+    p.at = (struct micro){0, j->batch};
+    p.of = j->batch;
     p.stats = j->stats;
     p.memory = j->plan->memory.bytes;
     p.labels = j->labels;
     p.seed = j->seed;
     memcpy((char *)p.memory + plan->value_at[0], j->input,
            j->batch * shape_size(j->g->input) * sizeof *j->input);
-    ref_run(&p);
+    ref_take(&p, 0, plan->n_steps);
     j->hits = p.hits;
     return p.loss;
 }
@@ -213,7 +218,7 @@ double judge_directions(struct judge *j, size_t n)
 /* One op with room for everything it may touch. */
 struct trial {
     struct ref_call call;
-    size_t n_in, n_out, n_weight, n_bias;
+    size_t n_in[2], n_out, n_weight, n_bias;
     double *x[2], *y, *dy, *dx[2], *weight, *bias, *dweight, *dbias, *mean, *var, *before[2];
     uint16_t *labels;
 };
@@ -230,9 +235,11 @@ static void count_numbers(struct trial *t, const struct op *op, struct shape in,
                           size_t batch)
 {
     bool conv = op->kind == OP_CONV, linear = op->kind == OP_LINEAR, norm = op->kind == OP_BATCHNORM;
-    t->n_in = batch * shape_size(in);
+    t->n_in[0] = t->n_in[1] = batch * shape_size(in);
+    if (op->kind == OP_CONCAT)
+        t->n_in[1] = batch * (shape_size(out) - shape_size(in));
     t->n_out = op_rows[op->kind].is_loss ? 0 : batch * shape_size(out);
-    t->n_weight = conv     ? out.c * in.c * op->kernel * op->kernel
+    t->n_weight = conv     ? out.c * (in.c / op->groups) * op->kernel * op->kernel
                   : linear ? out.c * shape_size(in)
                   : norm   ? in.c
                            : 0;
@@ -255,8 +262,14 @@ static void trial_start(struct trial *t, const struct op *op, struct shape in, s
     assert_non_null(t->labels);
     for (size_t i = 0; i < batch; i++)
         t->labels[i] = (uint16_t)rng_below(r, in.c);
-    t->call = (struct ref_call){
-        .op = op, .batch = batch, .learning = true, .in = in, .out = out, .y = t->y, .dy = t->dy};
+    t->call = (struct ref_call){.op = op,
+                                .batch = batch,
+                                .of = batch,
+                                .learning = true,
+                                .in = in,
+                                .out = out,
+                                .y = t->y,
+                                .dy = t->dy};
     t->call.labels = t->labels;
     t->call.key = rng_next(r);
     t->call.weight = t->n_weight ? t->weight : NULL;
@@ -266,11 +279,11 @@ static void trial_start(struct trial *t, const struct op *op, struct shape in, s
     t->call.mean = t->mean;
     t->call.var = t->var;
     for (int k = 0; k < 2; k++) {
-        t->call.x[k] = t->x[k] = random_numbers(r, t->n_in);
-        t->call.dx[k] = t->dx[k] = random_numbers(r, t->n_in); /* overwritten or added to */
+        t->call.x[k] = t->x[k] = random_numbers(r, t->n_in[k]);
+        t->call.dx[k] = t->dx[k] = random_numbers(r, t->n_in[k]); /* overwritten or added to */
         t->call.adds[k] = adds;
-        t->before[k] = numbers(t->n_in);
-        memcpy(t->before[k], t->dx[k], t->n_in * sizeof *t->dx[k]);
+        t->before[k] = numbers(t->n_in[k]);
+        memcpy(t->before[k], t->dx[k], t->n_in[k] * sizeof *t->dx[k]);
     }
 }
 
@@ -318,8 +331,8 @@ double judge_op(const struct op *op, struct shape in, struct shape out, size_t b
     trial_value(&t);
     ref_rows[op->kind]->backward(&t.call);
     double worst = 0;
-    for (int k = 0; k < (op->kind == OP_ADD ? 2 : 1); k++)
-        worst = fmax(worst, compare(&t, t.x[k], t.dx[k], adds ? t.before[k] : NULL, t.n_in));
+    for (int k = 0; k < (op->kind == OP_ADD || op->kind == OP_CONCAT ? 2 : 1); k++)
+        worst = fmax(worst, compare(&t, t.x[k], t.dx[k], adds ? t.before[k] : NULL, t.n_in[k]));
     worst = fmax(worst, compare(&t, t.weight, t.dweight, NULL, t.n_weight));
     worst = fmax(worst, compare(&t, t.bias, t.dbias, NULL, t.n_bias));
     trial_end(&t);

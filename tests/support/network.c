@@ -31,7 +31,7 @@ struct layer *net_layer(struct network *n, const char *kind)
     l->place = (struct place){"net", ++n->n_layers, 1};
     if (!n->end)
         n->end = &n->model.layers;
-    *n->end = l;
+    *n->end = n->last = l;
     n->end = &l->next;
     return l;
 }
@@ -68,6 +68,28 @@ struct pool_layer *net_pool(struct network *n, const char *kind, int64_t kernel,
 void net_dropout(struct network *n, double rate)
 {
     ((struct dropout_layer *)net_layer(n, "dropout")->settings)->rate = rate;
+}
+
+const char *net_name(struct network *n, const char *name)
+{
+    n->last->name = name ? name : arena_printf(&n->arena, "name%zu", n->n_layers);
+    assert_non_null(n->last->name);
+    return n->last->name;
+}
+
+void net_join(struct network *n, const char *kind, const char *const *names, size_t n_names)
+{
+    const char **copy = ARENA_NEW(&n->arena, const char *, n_names);
+    assert_non_null(copy);
+    memcpy(copy, names, n_names * sizeof *copy);
+    struct layer *l = kind ? net_layer(n, kind) : n->last;
+    l->from = (struct texts){copy, n_names};
+    l->from_place = l->place;
+}
+
+void net_from(struct network *n, const char *name)
+{
+    net_join(n, NULL, &name, 1);
 }
 
 void net_residual(struct network *n)
@@ -186,56 +208,166 @@ void random_picks(struct rng *r, const struct samples *s, bool flip, int crop, s
     }
 }
 
-/* One random layer that fits a picture of side `*side`; keeps count of what is left of it. */
-static void random_layer(struct network *n, struct rng *r, size_t *side)
+/* A random network while it grows: what its last layer makes. */
+struct growth {
+    struct network *net;
+    struct rng *r;
+    struct shape input;
+    size_t side, channels;
+};
+
+static size_t below(struct growth *g, size_t n)
+{
+    return rng_below(g->r, n);
+}
+
+static struct conv_layer *grow_conv(struct growth *g, size_t out, int64_t kernel, int64_t stride)
+{
+    g->channels = out;
+    g->side = (g->side - 1) / (size_t)stride + 1;
+    return net_conv(g->net, (int64_t)out, kernel, stride, kernel / 2);
+}
+
+static void grow_pointwise(struct growth *g)
 {
     static const char *const plain[] = {"relu", "tanh", "sigmoid", "relu"};
-    int64_t pad = (int64_t)rng_below(r, 2), kernel = 1 + (int64_t)rng_below(r, 3);
-    int64_t stride = 1 + (int64_t)rng_below(r, 2);
-    bool fits = *side + 2 * (size_t)pad >= (size_t)kernel && 2 * pad <= kernel;
-    size_t after = fits ? (*side + 2 * (size_t)pad - (size_t)kernel) / (size_t)stride + 1 : 0;
-    switch (rng_below(r, 6)) {
+    net_layer(g->net, plain[below(g, 4)]);
+}
+
+/* Few channels again, as residuals need them that widen to six. */
+static void grow_narrow(struct growth *g)
+{
+    grow_conv(g, 1 + below(g, 5), 1, 1);
+}
+
+static void grow_groups(struct growth *g)
+{
+    size_t groups = 1 + below(g, g->channels);
+    groups = g->channels % groups ? g->channels : groups;
+    size_t out = groups * (1 + below(g, 6 / groups));
+    grow_conv(g, out, 3, 1 + (int64_t)below(g, 2))->groups = (int64_t)groups;
+}
+
+static void grow_pool(struct growth *g)
+{
+    int64_t pad = (int64_t)below(g, 2), kernel = 1 + (int64_t)below(g, 3), stride = 1 + (int64_t)below(g, 2);
+    if (g->side + 2 * (size_t)pad < (size_t)kernel || 2 * pad > kernel)
+        return;
+    net_pool(g->net, below(g, 2) ? "maxpool" : "avgpool", kernel, stride, pad);
+    g->side = (g->side + 2 * (size_t)pad - (size_t)kernel) / (size_t)stride + 1;
+}
+
+static void grow_residual(struct growth *g)
+{
+    net_residual(g->net);
+    net_batchnorm(g->net);
+    net_layer(g->net, "relu");
+    grow_conv(g, 6, 3, 1 + (int64_t)below(g, 2));
+    net_end(g->net);
+    grow_narrow(g);
+}
+
+/* Two or three ways from one layer, which are added or joined. */
+static void grow_branches(struct growth *g)
+{
+    grow_pointwise(g);
+    const char *stem = net_name(g->net, NULL), *ends[4];
+    size_t n = 2 + below(g, 2), all = 0, before = g->channels;
+    bool adds = below(g, 2);
+    for (size_t i = 0; i < n; i++) {
+        size_t out = adds ? before : 1 + below(g, 4);
+        grow_conv(g, out, below(g, 2) ? 3 : 1, 1);
+        net_from(g->net, stem);
+        if (below(g, 2))
+            grow_pointwise(g);
+        ends[i] = net_name(g->net, NULL);
+        all += out;
+    }
+    if (below(g, 2)) {
+        ends[n++] = stem;
+        all += before;
+    }
+    net_join(g->net, adds ? "add" : "concat", ends, n);
+    g->channels = adds ? before : all;
+    grow_narrow(g);
+}
+
+/* A layer is read again after some others: beside the layer before, and inside a residual. */
+static void grow_skip(struct growth *g)
+{
+    size_t channels = g->channels;
+    grow_pointwise(g);
+    const char *stem = net_name(g->net, NULL);
+    net_batchnorm(g->net);
+    if (below(g, 2))
+        net_layer(g->net, "relu");
+    net_join(g->net, below(g, 2) ? "add" : "concat", &stem, 1);
+    net_residual(g->net);
+    net_layer(g->net, "tanh");
+    net_join(g->net, "concat", &stem, 1);
+    grow_conv(g, 2 * channels, 3, 1);
+    net_end(g->net);
+    grow_narrow(g);
+}
+
+/* The samples once more, where pictures are as large as they are. */
+static void grow_from_input(struct growth *g)
+{
+    static const char *const input[] = {"input"};
+    net_layer(g->net, "tanh");
+    if (g->side != g->input.h)
+        return;
+    net_join(g->net, "concat", input, 1);
+    g->channels += g->input.c;
+    grow_narrow(g);
+}
+
+static void random_layer(struct growth *g)
+{
+    switch (below(g, 10)) {
     case 0:
-        net_conv(n, 1 + (int64_t)rng_below(r, 5), 3, stride, 1);
-        *side = (*side - 1) / (size_t)stride + 1;
+        grow_conv(g, 1 + below(g, 5), 3, 1 + (int64_t)below(g, 2));
         break;
     case 1:
-        net_batchnorm(n);
+        net_batchnorm(g->net);
         break;
     case 2:
-        net_layer(n, plain[rng_below(r, 4)]);
+        grow_pointwise(g);
         break;
     case 3:
-        if (!after)
-            break;
-        net_pool(n, rng_below(r, 2) ? "maxpool" : "avgpool", kernel, stride, pad);
-        *side = after;
+        grow_pool(g);
         break;
     case 4:
-        net_dropout(n, 0.3);
+        net_dropout(g->net, 0.3);
+        break;
+    case 5:
+        grow_groups(g);
+        break;
+    case 6:
+        grow_branches(g);
+        break;
+    case 7:
+        grow_skip(g);
+        break;
+    case 8:
+        grow_from_input(g);
         break;
     default:
-        net_residual(n);
-        net_batchnorm(n);
-        net_layer(n, "relu");
-        net_conv(n, 6, 3, stride, 1);
-        net_end(n);
-        net_conv(n, 1 + (int64_t)rng_below(r, 5), 1, 1, 0); /* so that the next residual can widen again */
-        *side = (*side - 1) / (size_t)stride + 1;
+        grow_residual(g);
     }
 }
 
 void net_random(struct network *n, struct rng *r, struct shape input, size_t classes, size_t n_layers)
 {
     static const char *const losses[] = {"cross-entropy", "mse", "hinge", "logistic"};
-    size_t side = input.h;
+    struct growth g = {n, r, input, input.h, input.c};
     assert_true(input.h == input.w && input.c <= 6);
     for (size_t i = 0; i < n_layers; i++)
-        random_layer(n, r, &side);
-    if (rng_below(r, 2))
+        random_layer(&g);
+    if (below(&g, 2))
         net_layer(n, "globalpool");
     net_linear(n, (int64_t)classes);
-    net_layer(n, losses[rng_below(r, 4)]);
+    net_layer(n, losses[below(&g, 4)]);
 }
 
 struct engine *engine_start(const struct engine_ops *ops, const struct graph *g, const struct dataset *d,

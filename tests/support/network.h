@@ -23,6 +23,7 @@
 struct network {
     struct arena arena;
     struct model_settings model;
+    struct layer *last;       /* the layer that was added last */
     struct layer **end;       /* where the next layer goes; NULL: the list is empty */
     struct layer **outer[16]; /* the lists around the residual being written        */
     size_t depth;
@@ -37,6 +38,11 @@ struct linear_layer *net_linear(struct network *n, int64_t out);
 struct batchnorm_layer *net_batchnorm(struct network *n);
 struct pool_layer *net_pool(struct network *n, const char *kind, int64_t kernel, int64_t stride, int64_t pad);
 void net_dropout(struct network *n, double rate);
+/* Of the layer that was added last: its name (NULL: one that no other has), which is given back; what it reads. */
+const char *net_name(struct network *n, const char *name);
+void net_from(struct network *n, const char *name);
+/* An add or a concat of these, or of the layer before and one. */
+void net_join(struct network *n, const char *kind, const char *const *names, size_t n_names);
 void net_residual(struct network *n); /* the layers from here to net_end are its body */
 void net_end(struct network *n);
 
@@ -59,8 +65,9 @@ void random_dataset_free(struct dataset *d);
 /* Random picks with flips and shifts within `crop` pixels; flips only where flip is set. */
 void random_picks(struct rng *r, const struct samples *s, bool flip, int crop, struct pick *picks, size_t n);
 
-/* A random network of at most `n_layers` layers with residuals, pools and all the pointwise ops; it ends in
- * `classes` outputs and any loss. */
+/* A random network of `n_layers` layers or small groups of such: residuals, branches that are joined again, skips into
+ * and out of bodies, convolutions of groups, pools and all the pointwise ops. It ends in `classes` outputs and any
+ * loss. */
 void net_random(struct network *n, struct rng *r, struct shape input, size_t classes, size_t n_layers);
 
 /* Opens an engine of these ops with n replicas, all starting from graph_init(seed). */

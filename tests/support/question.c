@@ -71,6 +71,7 @@ static struct engine_setup setup_of(const struct engine_ops *ops, const struct q
                                  .test = &q->data->test,
                                  .n_replicas = q->n_replicas,
                                  .batch = q->batch,
+                                 .micro_batches = q->micro_batches,
                                  .threads = q->threads,
                                  .precision = judges ? PRECISION_FP32 : q->precision};
 }
@@ -278,7 +279,7 @@ bool can_bf16(const struct engine_ops *ops, const struct question *q)
 {
     struct engine_setup setup = setup_of(ops, q);
     setup.precision = PRECISION_BF16;
-    setup.batch = setup.n_replicas = 1;
+    setup.batch = setup.micro_batches = setup.n_replicas = 1;
     struct engine *e = NULL;
     fault f = ops->open(&setup, &e);
     if (!f)

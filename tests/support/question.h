@@ -17,6 +17,7 @@ struct question {
     const struct graph *g;
     const struct dataset *data;
     size_t batch, n_replicas;
+    size_t micro_batches; /* 0: the batch at once */
     enum precision precision; /* `ref` and its rounding twin compute in fp32 in any case */
     uint64_t seed;
     size_t exam;     /* samples in the exam of the first replica; the others' are of all lengths */

@@ -1,6 +1,7 @@
 /* registry.h - names to write experiments with where the real rooms are not the question.
  *
- * Between them the kinds take every kind of setting; one cannot be used, one has a tail, one holds layers.
+ * Between them the kinds take every kind of setting; one cannot be used, one has a tail, one holds layers,
+ * one joins them.
  * Everything is constant and in this header, so that fuzz targets, which are single files, can use it as
  * well.
  */
@@ -110,6 +111,7 @@ static const struct kind toy_layers[] = {
      .help = "a share of its layers",
      FIELDS_OF(toy_branch_rows, toy_branch),
      .holds_layers = true},
+    {.name = "join", .help = "several layers as one", .joins_layers = true},
 };
 
 struct toy_sgd {

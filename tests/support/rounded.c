@@ -10,12 +10,12 @@
  */
 #include "support/rounded.h"
 
-#define ref_run   unrounded_run
+#define ref_take  unrounded_take
 #define ref_sizes rounded_sizes
 #include "engine/ref/run.c"
-#undef ref_run
-#define ref_run rounded_run
-void rounded_run(struct ref_pass *p);
+#undef ref_take
+#define ref_take rounded_take
+void rounded_take(struct ref_walk *p, size_t first, size_t end);
 #define engine_ref engine_rounded
 #include "engine/ref/engine.c"
 
@@ -125,7 +125,7 @@ static void run_fused_conv(struct ref_call *c, bool back)
     free((float *)there);
 }
 
-static void run_product(struct ref_call *c, const struct ref_pass *p, bool back)
+static void run_product(struct ref_call *c, const struct ref_walk *p, bool back)
 {
     const float *x = rounded_copy(c->x[0], c->batch * shape_size(c->in));
     const float *dy = rounded_copy(back ? c->dy : NULL, c->batch * shape_size(c->out));
@@ -142,7 +142,7 @@ static void run_product(struct ref_call *c, const struct ref_pass *p, bool back)
     free((float *)weight);
 }
 
-static void run_step(struct ref_pass *p, const struct step *s)
+static void run_step(struct ref_walk *p, const struct step *s)
 {
     const struct graph *g = p->graph;
     struct ref_call c = make_call(p, s);
@@ -161,12 +161,16 @@ static void run_step(struct ref_pass *p, const struct step *s)
         p->loss = c.loss;
         p->hits = c.hits;
     }
+    if (p->gathered && s->back && s->weights) {
+        gather(p, op->weight);
+        gather(p, op->bias);
+    }
 }
 
-void rounded_run(struct ref_pass *p)
+void rounded_take(struct ref_walk *p, size_t first, size_t end)
 {
     if (is_half(p->graph, 0))
-        round_all(in_memory(p, p->plan->value_at[0]), p->batch * shape_size(p->graph->input));
-    for (size_t i = 0; i < p->plan->n_steps; i++)
+        round_all(in_memory(p, p->plan->value_at[0]), p->at.n * shape_size(p->graph->input));
+    for (size_t i = first; i < end; i++)
         run_step(p, &p->plan->steps[i]);
 }

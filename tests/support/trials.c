@@ -70,6 +70,106 @@ void each_convolution(void (*check)(const struct trial *))
     }
 }
 
+void each_convolution_of_groups(void (*check)(const struct trial *))
+{
+    static const size_t shapes[][8] = {
+        /* in, out, groups, kernel, stride, pad, side, batch */
+        {16, 16, 16, 3, 1, 1, 7, 5}, {24, 24, 24, 3, 2, 1, 8, 3}, {3, 6, 3, 3, 1, 1, 6, 2},
+        {32, 32, 2, 3, 1, 1, 6, 4},  {64, 32, 8, 3, 1, 1, 5, 3},  {16, 64, 4, 1, 1, 0, 6, 2},
+        {6, 4, 2, 5, 1, 2, 7, 9},    {48, 96, 3, 3, 2, 1, 9, 2},  {12, 36, 12, 3, 1, 0, 5, 6},
+        {40, 40, 40, 5, 1, 2, 9, 8}, {96, 96, 24, 1, 2, 0, 7, 2},
+    };
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        const size_t *s = shapes[i];
+        struct network n = {0};
+        struct trial t = {.batch = s[7], .i = i, .seed = s[0] * 1000 + s[1] + s[2]};
+        snprintf(t.what, sizeof t.what,
+                 "conv %zu -> %zu, groups %zu, kernel %zu, stride %zu, pad %zu, side %zu, batch %zu", s[0],
+                 s[1], s[2], s[3], s[4], s[5], s[6], s[7]);
+        net_conv(&n, (int64_t)s[0], 1, 1, 0); /* so that the next one's input wants a gradient */
+        net_layer(&n, "tanh");
+        struct conv_layer *c = net_conv(&n, (int64_t)s[1], (int64_t)s[3], (int64_t)s[4], (int64_t)s[5]);
+        c->groups = (int64_t)s[2];
+        c->bias = i % 2;
+        net_layer(&n, "sigmoid");
+        net_layer(&n, "globalpool");
+        net_linear(&n, 3);
+        put(&t, &n, (struct shape){2, s[6], s[6]}, 3, check);
+    }
+}
+
+/* Branches of a stem are joined to it, to the samples and to its mean; the stem is added as well. */
+static void branches(struct network *n, const int64_t *channels)
+{
+    static const char *const parts[] = {"one", "two", "stem"}, *const vectors[] = {"few", "same", "mean"},
+                             *const stem[] = {"stem"}, *const input[] = {"input"};
+    net_conv(n, channels[0], 3, 1, 1);
+    net_layer(n, "tanh");
+    net_name(n, "stem");
+    net_conv(n, channels[1], 1, 1, 0);
+    net_name(n, "one");
+    net_conv(n, channels[2], 3, 1, 1);
+    net_name(n, "two");
+    net_from(n, "stem");
+    net_join(n, "concat", parts, 3);
+    net_layer(n, "sigmoid");
+    net_join(n, "concat", input, 1);
+    net_conv(n, channels[0], 3, 1, 1);
+    net_join(n, "add", stem, 1);
+    net_layer(n, "globalpool");
+    net_name(n, "mean");
+    net_linear(n, 6);
+    net_layer(n, "tanh");
+    net_name(n, "few");
+    net_layer(n, "flatten"); /* the same tensor by another name */
+    net_name(n, "same");
+    net_join(n, "concat", vectors, 3);
+}
+
+/* A sum whose batchnorms stand far from it, with other readers of all that they read in between. */
+static void crossings(struct network *n, const int64_t *channels)
+{
+    static const char *const norms[] = {"a", "b"}, *const far[] = {"far"};
+    net_conv(n, channels[0], 3, 1, 1);
+    net_layer(n, "tanh");
+    net_name(n, "stem");
+    net_conv(n, channels[1], 3, 1, 1);
+    net_batchnorm(n);
+    net_name(n, "a");
+    net_conv(n, channels[1], 1, 1, 0);
+    net_from(n, "stem");
+    net_batchnorm(n);
+    net_name(n, "b");
+    net_conv(n, channels[2], 3, 1, 1);
+    net_from(n, "stem");
+    net_name(n, "far");
+    net_join(n, "add", norms, 2);
+    net_layer(n, "relu");
+    net_name(n, "sum");
+    net_join(n, "concat", far, 1);
+    net_conv(n, channels[1], 3, 1, 1);
+    net_join(n, "add", (const char *const[]){"sum"}, 1);
+    net_layer(n, "globalpool");
+}
+
+void each_join(void (*check)(const struct trial *))
+{
+    static const int64_t shapes[][5] = {/* three channels, side, batch */ {3, 5, 7, 6, 3},
+                                        {16, 16, 32, 7, 5},
+                                        {17, 33, 15, 5, 4},
+                                        {2, 1, 1, 4, 9}};
+    for (size_t i = 0; i < 2 * COUNT(shapes); i++) {
+        const int64_t *s = shapes[i / 2];
+        struct network n = {0};
+        struct trial t = {.batch = (size_t)s[4], .i = i, .seed = 300 + i, .bends = i % 2};
+        snprintf(t.what, sizeof t.what, "%s of %d, %d and %d channels", i % 2 ? "crossings" : "branches",
+                 (int)s[0], (int)s[1], (int)s[2]);
+        (i % 2 ? crossings : branches)(&n, s);
+        net_linear(&n, 4);
+        put(&t, &n, (struct shape){3, (size_t)s[3], (size_t)s[3]}, 4, check);
+    }
+}
+
 void each_pool(void (*check)(const struct trial *))
 {
     static const int64_t shapes[][6] = {/* channels, kernel, stride, pad, side, batch */

@@ -24,6 +24,8 @@ struct trial {
 };
 
 void each_convolution(void (*check)(const struct trial *));
+void each_convolution_of_groups(void (*check)(const struct trial *));
+void each_join(void (*check)(const struct trial *)); /* concats, and sums of what stands far apart */
 void each_pool(void (*check)(const struct trial *)); /* after a convolution; every max pool exactly as well */
 void each_pool_of_the_input(void (*check)(const struct trial *));
 void each_linear(void (*check)(const struct trial *));

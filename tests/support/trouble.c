@@ -57,7 +57,7 @@ static void count_message(struct remains *r, const struct cast *g, const struct 
     }
 }
 
-static void no_message_was_lost_or_doubled(const struct cast *g)
+void no_message_was_lost_or_doubled(const struct cast *g)
 {
     struct remains r = {0};
     struct link_counts sum = cast_counts(g);

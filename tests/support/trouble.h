@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+struct cast;
+
 /* Seen over all worlds. */
 struct trouble {
     unsigned all_down; /* nobody came to its end */
@@ -16,6 +18,8 @@ struct trouble {
  * the text of the world that is being played, for show_the_world_that_failed. */
 struct trouble play_worlds_of_trouble(const char *const *strategies, size_t n_strategies, unsigned n_worlds,
                                       const char *words, void **state);
+/* Every message that was sent has come to one of its ends, and no row is held by anything else. */
+void no_message_was_lost_or_doubled(const struct cast *g);
 int show_the_world_that_failed(void **state); /* a teardown */
 
 #endif

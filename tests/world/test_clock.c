@@ -243,6 +243,85 @@ static void adpsgd_waits_for_its_wires_only(void **state)
     cast_close(&g);
 }
 
+/* ---- gradients that are there before their lesson is over ---- */
+
+enum { LOWER_FLOATS = 16 * 4 + 4, WATCHED_ROUNDS = 3 };
+
+/* When the gradients of the upper layer, of all, and of all of the next lesson are final. */
+static fault watch_gradients(struct agent *a)
+{
+    double *final_s = cast_of_agent(a)->ctx;
+    while (agent_goes_on(a)) {
+        double began = link_now_s(a->link);
+        TRY(agent_begin(a));
+        TRY(agent_await(a, LOWER_FLOATS));
+        final_s[2 * a->k] = link_now_s(a->link) - began;
+        TRY(agent_await(a, 0));
+        final_s[2 * a->k + 1] = link_now_s(a->link) - began;
+        TRY(agent_update(a));
+        TRY(agent_end_round(a));
+    }
+    return OK;
+}
+
+/* A sample takes 16 * 4 + 4 * 2 multiplications forward, twice 4 * 2 back through the upper layer, then 16 * 4 through the lower
+ * one, whose input is the sample. A batch of 10 takes 10 ms; gradients are final in its last micro-batch only. */
+static void gradients_are_early_by_their_part_of_the_last_micro_batch(void **state)
+{
+    (void)state;
+    static const int last_of[] = {0, 10, 5, 3, 2, 2,
+                                  1, 1,  1, 1, 1}; /* 10 samples in 1, 2, ... micro-batches */
+    const double share = (72 + 16) / (double)(72 + 16 + 64);
+    for (int m = 1; m <= 10; m++) {
+        struct cast g;
+        double final_s[2 * WATCHED_ROUNDS];
+        char *text =
+            text_of("data: {set: {kind: blobs, classes: 2, features: 16, samples: 60}, batch: 10}\n"
+                    "model: [{linear: {out: 4}}, relu, {linear: {out: 2}}]\noptim: {kind: sgd, lr: 0.1}\n"
+                    "engine: {kind: ref, threads: 1}\n"
+                    "train: {epochs: 1, accumulate: %d, evaluate_every: never, checkpoint_every: never}\n",
+                    m);
+        cast_open(&g, text, WATCHED_ROUNDS);
+        assert_int_equal(g.size, LOWER_FLOATS + 4 * 2 + 2);
+        g.ctx = final_s;
+        cast_run_instead(&g, watch_gradients);
+        cast_play(&g);
+        for (int k = 0; k < WATCHED_ROUNDS; k++) {
+            assert_true(fabs(1e3 * final_s[2 * k] - (10 - last_of[m] + share * last_of[m])) < 1e-9);
+            assert_true(fabs(1e3 * final_s[2 * k + 1] - 10) < 1e-9);
+        }
+        cast_close(&g);
+        free(text);
+    }
+}
+
+/* Two agents and a wire of a hundredth of a millisecond a float. The shorter the last micro-batch, the less of what gradients take
+ * on the wire is hidden behind the lesson. */
+static void buckets_hide_behind_the_last_micro_batch_only(void **state)
+{
+    (void)state;
+    double last_s = 0;
+    for (int m = 1; m <= 10; m++) {
+        struct cast g;
+        char *text = text_of(
+            "data: {set: {kind: blobs, classes: 2, features: 16, samples: 60}, batch: 10}\n"
+            "model: mlp:16-16-16\noptim: {kind: sgd, lr: 0.1}\nengine: {kind: ref, threads: 1}\nagents: 2\n"
+            "strategy: {kind: allreduce, algorithm: all-to-all, bucket_kb: 0.5}\nnetwork: {bandwidth_mbps: "
+            "3.2}\n"
+            "train: {epochs: 1, accumulate: %d, evaluate_every: never, checkpoint_every: never}\n",
+            m);
+        cast_open(&g, text, 2);
+        cast_play(&g);
+        double seconds = local_now_s(g.world);
+        double wire_s = (double)g.size * 1e-5;
+        assert_true(seconds >= last_s && seconds > 2 * 10e-3 && seconds < 2 * (10e-3 + wire_s));
+        assert_true(m != 2 || seconds > last_s + 1e-3);
+        last_s = seconds;
+        cast_close(&g);
+        free(text);
+    }
+}
+
 /* ---- memory: a row of 136 bytes is read, or written, in a millisecond ---- */
 
 #define MOVED_IN_1MS "memory_gbps: 0.000136"
@@ -441,6 +520,8 @@ int main(void)
         cmocka_unit_test(a_healed_partition_mixes_again_from_the_next_round),
         cmocka_unit_test(a_silent_machine_costs_patience_and_no_more),
         cmocka_unit_test(adpsgd_waits_for_its_wires_only),
+        cmocka_unit_test(gradients_are_early_by_their_part_of_the_last_micro_batch),
+        cmocka_unit_test(buckets_hide_behind_the_last_micro_batch_only),
         cmocka_unit_test(a_step_takes_the_time_of_the_rows_it_reads_and_writes),
         cmocka_unit_test(a_mix_takes_the_time_of_the_rows_it_reads_and_writes),
         cmocka_unit_test(a_fast_machine_has_a_fast_memory_and_helpers_have_speed_1),

@@ -54,8 +54,8 @@ static char *wild(const char *strategy, const char *engine, const char *saves, u
         "  - {at_s: 0.01, crash: 2}\n  - {at_s: 0.02, cut: [0, 1]}\n  - {at_s: 0.05, return: 2}\n"
         "  - {at_s: 0.06, partition: [[0, 1, 2], [3, 4]]}\n  - {at_s: 0.09, heal: all}\n"
         "  - random: {crash_every_s: 0.2, down_s: 0.03, cut_every_s: 0.2, cut_s: 0.02}\n"
-        "train: {epochs: 3, seed: %u, evaluate_every: 5 rounds, checkpoint_every: %s}\n",
-        engine, strategy, seed, saves);
+        "train: {epochs: 3, accumulate: %u, seed: %u, evaluate_every: 5 rounds, checkpoint_every: %s}\n",
+        engine, strategy, 1 + seed % 2, seed, saves);
 }
 
 /* ---- what was seen of a run ---- */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/bench/bench.h"
 #include "api/registry.h"
@@ -191,12 +192,14 @@ static fault play(const struct allreduce_bench *s, char **json)
     return f;
 }
 
+/* The world that the last `world=NAME` asks for has ranks. */
 static bool is_for_ranks(const char *const *settings, size_t n)
 {
+    const struct world_door *door = NULL;
     for (size_t i = 0; i < n; i++)
-        if (text_is(settings[i], "world=mpi"))
-            return true;
-    return false;
+        if (strncmp(settings[i], "world=", 6) == 0)
+            door = world_named(settings[i] + 6);
+    return door && door->gather;
 }
 
 fault bench_allreduce(const char *const *settings, size_t n, char **json)

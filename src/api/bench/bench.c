@@ -14,7 +14,7 @@
 
 struct bench_settings {
     const char *model, *optim, *engine;
-    int64_t batch, replicas, threads, channels, size;
+    int64_t batch, accumulate, replicas, threads, channels, size;
     int precision;
     double seconds;
 };
@@ -32,6 +32,13 @@ static const struct field rows[] = {
      .min = 1,
      .max = 65536,
      .help = "samples a lesson"},
+    {.name = "accumulate",
+     .kind = FIELD_INT,
+     .offset = AT(accumulate),
+     .fallback = "1",
+     .min = 1,
+     .max = 65536,
+     .help = "micro-batches that a batch is cut into"},
     {.name = "precision",
      .kind = FIELD_CHOICE,
      .offset = AT(precision),
@@ -145,9 +152,10 @@ static fault make_experiment(const struct bench_settings *s, struct experiment *
     struct registry registry = registry_of_everything();
     int n = snprintf(text, sizeof text,
                      "name: bench\ndata: {set: {kind: images, channels: %d, size: %d}, batch: %lld}\n"
-                     "model: %s\noptim: %s\nengine: {kind: %s, precision: %s}\ntrain: {epochs: 1}\n",
+                     "model: %s\noptim: %s\nengine: {kind: %s, precision: %s}\n"
+                     "train: {epochs: 1, accumulate: %lld}\n",
                      (int)s->channels, (int)s->size, (long long)s->batch, s->model, s->optim, s->engine,
-                     precisions[s->precision]);
+                     precisions[s->precision], (long long)s->accumulate);
     if (n < 0 || (size_t)n >= sizeof text)
         return FAIL(FAULT_USAGE, "command line: the settings are too long");
     return experiment_parse(text, (size_t)n, "command line", NULL, 0, &registry, out);
@@ -174,13 +182,13 @@ static fault print(const struct bench_settings *s, const struct graph *g, const 
                    double peak, char **json)
 {
     json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "engine",
-        b->engine, "model", g->name, "batch", (json_int_t)s->batch, "replicas", (json_int_t)s->replicas,
-        "threads", (json_int_t)s->threads, "precision", precisions[s->precision], "images_per_s",
-        b->samples_per_s, "slowest_images_per_s", b->slowest_per_s, "fastest_images_per_s", b->fastest_per_s,
-        "ms_per_step", b->round_ms, "update_ms", b->update_ms, "mflop_per_image", g->flops_learn / 1e6,
-        "gflops", b->flops_per_s / 1e9, "peak_gflops", peak / 1e9, "share_of_peak",
-        peak > 0 ? b->flops_per_s / peak : 0, "rounds", (json_int_t)b->rounds);
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "engine",
+        b->engine, "model", g->name, "batch", (json_int_t)s->batch, "accumulate", (json_int_t)s->accumulate,
+        "replicas", (json_int_t)s->replicas, "threads", (json_int_t)s->threads, "precision",
+        precisions[s->precision], "images_per_s", b->samples_per_s, "slowest_images_per_s", b->slowest_per_s,
+        "fastest_images_per_s", b->fastest_per_s, "ms_per_step", b->round_ms, "update_ms", b->update_ms,
+        "mflop_per_image", g->flops_learn / 1e6, "gflops", b->flops_per_s / 1e9, "peak_gflops", peak / 1e9,
+        "share_of_peak", peak > 0 ? b->flops_per_s / peak : 0, "rounds", (json_int_t)b->rounds);
     if (object && b->on_device)
         json_object_set_new(object, "device", device_figures(b));
     return bench_print(object, json);
@@ -226,6 +234,7 @@ static fault measure(struct bench_settings *s, const struct experiment *e, char 
         .rows = rows_of(graph, &e->optim),
         .n_replicas = (size_t)s->replicas,
         .batch = (size_t)s->batch,
+        .micro_batches = (size_t)s->accumulate,
         .precision = (enum precision)s->precision,
         .threads = (int)s->threads,
         .optim = &e->optim,

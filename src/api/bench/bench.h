@@ -17,7 +17,7 @@ fault bench_world(bool mixing, const char *const *overrides, size_t n, char **js
 /* How long a sum over a group takes on a network, by every algorithm, and how long it should. Settings are
  * rows of allreduce.c: agents, floats, latency_ms, bandwidth_mbps. */
 fault bench_allreduce(const char *const *settings, size_t n, char **json);
-/* The same where "world=mpi" is among the settings, in real seconds, beside the MPI's own and the memory's limit; all
+/* The same where the world among the settings has ranks ("world=mpi"), in real seconds, beside its library's own and the memory's limit; all
  * ranks call it, and rank 0 gets the figures, the others no text. Settings are rows of ranks.c. */
 fault bench_ranks(const char *const *settings, size_t n, char **json);
 

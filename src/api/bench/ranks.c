@@ -61,21 +61,22 @@ static const char form[] = "name: bench-ranks\n"
                            "agents: %zu\n"
                            "strategy: single\n"
                            "engine: {kind: null, threads: 1}\n"
-                           "world: mpi\n"
+                           "world: %s\n"
                            "train: {epochs: 1, evaluate_every: never, checkpoint_every: never}\n";
 
 /* Ours and the world's, as `algorithm:` names them; then the MPI's where all wait in it; then the copy. */
 enum { AT_ONCE = NATIVE + 1, COPY, N_WAYS };
 enum { MOST_SPANS = 32, SMALL_FLOATS = 1 << 18 };
 
-static const char *way_name(int way)
+static const char *way_name(const struct world_door *door, int way)
 {
-    return way == AT_ONCE ? "MPI_Allreduce" : collective_names[way];
+    return way == AT_ONCE ? door->library->name : collective_names[way];
 }
 
 /* ---- the program ---- */
 
 struct trial {
+    const struct world_door *door;
     size_t n_spans, floats[MOST_SPANS];
     size_t repeats[MOST_SPANS], most_repeats;
     double *seconds;    /* owned: [span][way][repeat], of the slowest rank */
@@ -93,7 +94,8 @@ static fault go_that_way(struct agent *a, int way, size_t floats)
     if (way == COPY)
         return link_mix(a->link, ROW_GRADS, 0, floats, &mine, 1);
     if (way == AT_ONCE) {
-        mpi_sum_at_once(a->link, ((struct trial *)a->stage->shared)->apart.bytes, floats);
+        const struct trial *t = a->stage->shared;
+        t->door->library->sum(a->link, t->apart.bytes, floats);
         return OK;
     }
     return group_sum(agent_group(a), collective_rows[way], ROW_PARAMS, 0, floats);
@@ -142,7 +144,7 @@ static double median(double *all, size_t n)
     return n % 2 ? all[n / 2] : (all[n / 2 - 1] + all[n / 2]) / 2;
 }
 
-static json_t *figures_of(const struct trial *t, size_t span, size_t ranks)
+static json_t *figures_of(const struct trial *t, size_t span, const struct ranks *ranks)
 {
     double medians[N_WAYS], bytes = (double)(t->floats[span] * sizeof(float));
     int best = 0;
@@ -150,32 +152,34 @@ static json_t *figures_of(const struct trial *t, size_t span, size_t ranks)
     for (int way = 0; way < N_WAYS; way++) {
         medians[way] = median(seconds_of(t, span, way), t->repeats[span]);
         if (way != COPY)
-            json_array_append_new(ways, json_pack("{s:s, s:f, s:f}", "algorithm", way_name(way), "seconds",
-                                                  medians[way], "least_s", seconds_of(t, span, way)[0]));
+            json_array_append_new(ways,
+                                  json_pack("{s:s, s:f, s:f}", "algorithm", way_name(ranks->door, way),
+                                            "seconds", medians[way], "least_s", seconds_of(t, span, way)[0]));
         if (way < N_COLLECTIVES && medians[way] < medians[best])
             best = way;
     }
     double native = medians[NATIVE] < medians[AT_ONCE] ? medians[NATIVE] : medians[AT_ONCE];
     return json_pack("{s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "bytes", (json_int_t)bytes,
-                     "repeats", (json_int_t)t->repeats[span], "best", way_name(best), "best_s", medians[best],
-                     "native_s", native, "best_over_native", native / medians[best], "copy_s", medians[COPY],
-                     "copy_gbytes_per_s", bytes * (double)ranks / medians[COPY] / 1e9, "best_over_copy",
-                     medians[COPY] / medians[best], "algorithms", ways);
+                     "repeats", (json_int_t)t->repeats[span], "best", way_name(ranks->door, best), "best_s",
+                     medians[best], "native_s", native, "best_over_native", native / medians[best], "copy_s",
+                     medians[COPY], "copy_gbytes_per_s", bytes * (double)ranks->n / medians[COPY] / 1e9,
+                     "best_over_copy", medians[COPY] / medians[best], "algorithms", ways);
 }
 
-static fault print(const struct trial *t, const struct mpi_seat *seat, char **json)
+static fault print(const struct trial *t, const struct ranks *ranks, char **json)
 {
+    const struct world_door *door = ranks->door;
     char library[128];
     json_t *spans = json_array();
-    mpi_library(library, sizeof library);
+    door->library->version(library, sizeof library);
     for (size_t s = 0; spans && s < t->n_spans; s++)
-        if (json_array_append_new(spans, figures_of(t, s, seat->n_ranks)) != 0) {
+        if (json_array_append_new(spans, figures_of(t, s, ranks)) != 0) {
             json_decref(spans);
             return OUT_OF_MEMORY;
         }
-    return bench_print(json_pack("{s:s, s:s, s:I, s:I, s:b, s:o}", "world", "mpi", "library", library,
-                                 "ranks", (json_int_t)seat->n_ranks, "cores", (json_int_t)pool_cores(),
-                                 "oversubscribed", seat->oversubscribed, "spans", spans),
+    return bench_print(json_pack("{s:s, s:s, s:I, s:I, s:b, s:o}", "world", door->name, "library", library,
+                                 "ranks", (json_int_t)ranks->n, "cores", (json_int_t)pool_cores(),
+                                 "oversubscribed", ranks->outnumber_cores, "spans", spans),
                        json);
 }
 
@@ -184,7 +188,10 @@ static fault print(const struct trial *t, const struct mpi_seat *seat, char **js
 static fault plan(const struct ranks_bench *s, struct trial *t)
 {
     size_t longest = (size_t)s->longest_kb * 256;
-    *t = (struct trial){0};
+    *t = (struct trial){.door = world_named(worlds[s->world])};
+    if (!t->door || !t->door->library)
+        return FAIL(FAULT_USAGE, "the world '%s' cannot be used here: this program was built without it",
+                    worlds[s->world]);
     for (size_t floats = (size_t)s->shortest_kb * 256;; floats *= 4) {
         size_t i = t->n_spans++;
         t->floats[i] = floats < longest ? floats : longest;
@@ -198,14 +205,14 @@ static fault plan(const struct ranks_bench *s, struct trial *t)
 }
 
 /* Two layers of w x w weights or a little more have all the floats of the longest span. */
-static fault make_experiment(const struct trial *t, const struct mpi_seat *seat, struct experiment **out)
+static fault make_experiment(const struct trial *t, const struct ranks *ranks, struct experiment **out)
 {
     char text[1024];
     struct registry registry = registry_of_everything();
     size_t wide = 1;
     while (wide * wide < t->floats[t->n_spans - 1])
         wide++;
-    int n = snprintf(text, sizeof text, form, wide, wide, seat->n_ranks);
+    int n = snprintf(text, sizeof text, form, wide, wide, ranks->n, t->door->name);
     TRY(experiment_parse(text, (size_t)n, "the benchmark's own experiment", NULL, 0, &registry, out));
     (*out)->strategy.kind = &kind;
     return OK;
@@ -213,17 +220,17 @@ static fault make_experiment(const struct trial *t, const struct mpi_seat *seat,
 
 static fault play(struct trial *t, char **json)
 {
-    struct mpi_seat seat;
+    struct ranks ranks;
     struct experiment *e;
     struct veche_run *r;
-    mpi_will_wait_in_calls();
-    TRY(mpi_join(false, &seat));
-    TRY(make_experiment(t, &seat, &e));
-    TRY(session_open(e, &seat, NULL, &r));
+    t->door->library->expect();
+    TRY(t->door->join(false, &ranks));
+    TRY(make_experiment(t, &ranks, &e));
+    TRY(session_open(e, &ranks, NULL, &r));
     r->stage.shared = t;
     fault f = r->world->ops->play(r->world);
     if (!f)
-        f = seat.rank == 0 ? print(t, &seat, json) : (*json = calloc(1, 1)) ? OK : OUT_OF_MEMORY;
+        f = ranks.self == 0 ? print(t, &ranks, json) : (*json = calloc(1, 1)) ? OK : OUT_OF_MEMORY;
     session_close(r);
     return f;
 }

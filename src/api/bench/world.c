@@ -10,20 +10,19 @@
 #include "api/bench/bench.h"
 #include "api/registry.h"
 #include "api/session.h"
-#include "world/local/local.h"
 #include "base/clock.h"
 
 /* Messages only: an engine that does nothing. */
-static const char local_text[] = "name: bench-local\n"
-                                 "data: { set: { kind: blobs, samples: 36000 }, batch: 1 }\n"
-                                 "model: logistic\n"
-                                 "optim: { kind: sgd, lr: 0.1 }\n"
-                                 "agents: 36\n"
-                                 "topology: { graph: torus:6x6, weights: metropolis }\n"
-                                 "strategy: consensus\n"
-                                 "engine: null\n"
-                                 "network: { latency_ms: 1, bandwidth_mbps: 1000 }\n"
-                                 "train: { epochs: 1, evaluate_every: never, checkpoint_every: never }\n";
+static const char messages_text[] = "name: bench-local\n"
+                                    "data: { set: { kind: blobs, samples: 36000 }, batch: 1 }\n"
+                                    "model: logistic\n"
+                                    "optim: { kind: sgd, lr: 0.1 }\n"
+                                    "agents: 36\n"
+                                    "topology: { graph: torus:6x6, weights: metropolis }\n"
+                                    "strategy: consensus\n"
+                                    "engine: null\n"
+                                    "network: { latency_ms: 1, bandwidth_mbps: 1000 }\n"
+                                    "train: { epochs: 1, evaluate_every: never, checkpoint_every: never }\n";
 
 /* A real network and its mixing. */
 static const char mix_text[] =
@@ -38,7 +37,7 @@ static const char mix_text[] =
 
 static fault print(const struct veche_run *r, double seconds, char **json)
 {
-    struct tape_times t = local_times((const struct local *)r->world);
+    struct engine_times t = r->world->ops->times(r->world);
     uint64_t messages = 0;
     for (size_t i = 0; i < r->stage.n_members; i++)
         messages += r->world->ops->counts(r->world, i).messages;
@@ -56,8 +55,8 @@ static fault print(const struct veche_run *r, double seconds, char **json)
 
 fault bench_world(bool mixing, const char *const *overrides, size_t n, char **json)
 {
-    const char *text = mixing ? mix_text : local_text;
-    size_t n_bytes = mixing ? sizeof mix_text - 1 : sizeof local_text - 1;
+    const char *text = mixing ? mix_text : messages_text;
+    size_t n_bytes = mixing ? sizeof mix_text - 1 : sizeof messages_text - 1;
     struct registry registry = registry_of_everything();
     struct experiment *e;
     struct veche_run *r;

@@ -67,8 +67,7 @@ static fault new_comparison(const veche_options *options, veche_comparison **out
 /* What the leader could not do nobody has to begin with. Takes the comparison and the fault. */
 static fault hand_out(veche_comparison *c, fault f, veche_comparison **comparison)
 {
-    if (c->seat.n_ranks)
-        f = mpi_agree(&c->seat, f, c->patience_s);
+    f = world_agree(&c->ranks, f, c->patience_s);
     if (f)
         veche_compare_close(c);
     else
@@ -79,7 +78,7 @@ static fault hand_out(veche_comparison *c, fault f, veche_comparison **compariso
 static fault plan_and_keep(veche_comparison *c, const veche_experiment *e, const char *const *over,
                            size_t n_over, double target, const char *out)
 {
-    TRY(compare_plan(e, over, n_over, &c->options, c->seat.n_ranks, &c->plan));
+    TRY(compare_plan(e, over, n_over, &c->options, c->ranks.n, &c->plan));
     if (target > 0)
         c->plan.target = target;
     return make_folder(c, out);
@@ -93,10 +92,9 @@ veche_fault *veche_compare(const veche_experiment *e, const char *const *over, s
     if (!(target >= 0 && target <= 100))
         return FAIL(FAULT_USAGE, "the target is an accuracy in percent, from 0 to 100");
     TRY(new_comparison(options, &c));
-    bool on_ranks = experiment_is_for_ranks(e->parsed);
-    fault f = on_ranks ? experiment_check_launch(e->parsed) : OK;
-    if (!f && on_ranks)
-        f = mpi_join(false, &c->seat);
+    fault f = experiment_check_launch(e->parsed);
+    if (!f)
+        f = world_door(e->parsed)->join(false, &c->ranks);
     c->patience_s = e->parsed->network.patience_s;
     if (!f && comparison_leads(c))
         f = plan_and_keep(c, e, over, n_over, target, out);
@@ -130,14 +128,18 @@ static fault check_ranks(const veche_comparison *c, const char *folder, size_t n
 
 static fault open_to_go_on(veche_comparison *c, const char *folder)
 {
-    size_t launched = mpi_launched();
+    size_t launched;
+    const struct world_door *door = world_launched(&launched);
     if (launched > 1)
-        TRY(mpi_join(false, &c->seat));
+        TRY(door->join(false, &c->ranks));
     if (comparison_leads(c)) {
         TRY(open_folder(c, folder));
         TRY(check_ranks(c, folder, launched));
     }
-    return launched == 1 && c->plan.n_ranks ? mpi_join(false, &c->seat) : OK;
+    if (launched > 1 || !c->plan.n_ranks)
+        return OK;
+    TRY(method_door(&c->plan.methods[0], &door));
+    return door->join(false, &c->ranks);
 }
 
 veche_fault *veche_compare_resume(const char *folder, const veche_options *options,
@@ -152,13 +154,15 @@ veche_fault *veche_compare_resume(const char *folder, const veche_options *optio
 /* Under a launcher the folder need be there for rank 0 only. */
 bool veche_is_comparison(const char *folder)
 {
-    struct mpi_seat seat;
+    struct ranks ranks;
     uint64_t is = 0;
-    if (mpi_launched() < 2)
+    size_t n;
+    const struct world_door *door = world_launched(&n);
+    if (n < 2)
         return comparison_is_folder(folder);
-    fault f = mpi_join(false, &seat);
+    fault f = door->join(false, &ranks);
     if (!f)
-        f = mpi_largest(&seat, seat.rank == 0 && comparison_is_folder(folder), 60, &is);
+        f = world_largest(&ranks, ranks.self == 0 && comparison_is_folder(folder), 60, &is);
     fault_drop(f);
     return is;
 }

@@ -5,8 +5,8 @@
  * compare.json holds the resolved experiment of every method, so that a comparison can go on from its folder
  * alone. Whether a method is done is said by its run's own folder.
  *
- * In the world `mpi` rank 0 leads: it alone has the plan and the folder, and tells the others which run comes
- * next.
+ * On ranks, the processes of a world that has one for each member, rank 0 leads: it alone has the plan and the folder, and tells the
+ * others which run comes next.
  */
 #ifndef VECHE_API_COMPARE_COMPARE_H
 #define VECHE_API_COMPARE_COMPARE_H
@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "record/folder.h"
 #include "veche.h"
-#include "world/mpi/mpi_world.h"
+#include "world/world.h"
 
 struct method {
     const char *label;   /* for people: "consensus, every 5"    */
@@ -32,7 +32,7 @@ struct plan {
     double target;      /* percent; NaN: none             */
     struct method *methods;
     size_t n;
-    size_t n_ranks; /* of the world `mpi`; 0: another world, one process */
+    size_t n_ranks; /* 0: one process */
 };
 
 struct veche_comparison {
@@ -44,18 +44,18 @@ struct veche_comparison {
     veche_run
         *run; /* owned: of the method at hand; NULL: none is open; another thread may ask it who is lost */
     pthread_mutex_t run_is_there;
-    size_t at;            /* the method at hand */
-    struct mpi_seat seat; /* on ranks; else the only one */
-    double patience_s;    /* with the others */
-    double told_s;        /* when they were told something last */
-    bool alone;           /* the method at hand is the leader's alone */
-    char engine[16];      /* the name of the one that was told last */
+    size_t at; /* the method at hand */
+    struct ranks ranks;
+    double patience_s; /* with the others */
+    double told_s;     /* when they were told something last */
+    bool alone;        /* the method at hand is the leader's alone */
+    char engine[16];   /* the name of the one that was told last */
     bool places_are_told;
 };
 
 static inline bool comparison_leads(const veche_comparison *c)
 {
-    return c->seat.rank == 0;
+    return c->ranks.self == 0;
 }
 
 /* compare.c: a run that was opened stops with the comparison. */
@@ -78,7 +78,8 @@ const char *over_words(const char *key, const char *value, struct arena *arena);
 fault compare_plan(const veche_experiment *e, const char *const *over, size_t n_over,
                    const veche_options *options, size_t n_ranks, struct plan *out);
 void plan_release(struct plan *p);
-fault method_is_for_one(const struct method *m, bool *out); /* agent */
+fault method_is_for_one(const struct method *m, bool *out);               /* agent */
+fault method_door(const struct method *m, const struct world_door **out); /* of its world */
 
 /* ranks.c: what the leader tells the others to do together with it, and whoever does not lead does it
  * until it is told that all is over. Nothing where there is one process. */

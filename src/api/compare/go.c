@@ -95,7 +95,7 @@ static fault open_method(veche_comparison *c)
         if (!begun)
             TRY(folder_discard(path));
     }
-    if (c->seat.n_ranks > 1)
+    if (c->ranks.n > 1)
         TRY(method_is_for_one(method_at_hand(c), &options.alone));
     c->alone = options.alone;
     if (c->alone)
@@ -130,7 +130,8 @@ static void tell_places(veche_comparison *c)
     char *places = NULL, *rest;
     if (!c->places_are_told && !c->alone)
         fault_drop(veche_run_places(c->run, &places));
-    for (char *line = places ? strtok_r(places, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = places ? strtok_r(places, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest)) {
         tell(c, VECHE_NOTICE, line);
         c->places_are_told = true;
     }
@@ -164,7 +165,7 @@ static bool is_loss(fault f)
 static bool is_of_method(const veche_comparison *c, fault f, bool opened)
 {
     enum fault_kind k = fault_kind_of(f);
-    return !(c->seat.n_ranks && is_loss(f)) && k != FAULT_FILE && k != FAULT_MEMORY &&
+    return !(c->ranks.n && is_loss(f)) && k != FAULT_FILE && k != FAULT_MEMORY &&
            (opened || k != FAULT_USAGE);
 }
 

@@ -8,7 +8,8 @@
  *   a topology   for a strategy that asks for neighbours where none are written: exponential:N, whose agents
  *                have few neighbours and yet are near each other
  *   the rival    a strategy for one agent, where strategies are compared, stands for one machine of speed 1
- *                with all the data and the batches of all agents together; nothing happens to it
+ *                with all the data and the batches of all agents together, in micro-batches as small as theirs where
+ *                they accumulate; nothing happens to it
  *
  * On ranks a method has as many agents as ranks, less those that serve; the rival is one rank alone.
  */
@@ -99,6 +100,9 @@ static fault become_rival(struct planner *p, const struct experiment *e, int64_t
     if (e->events.n || e->events.has_random)
         TRY(change(p, "events=[]"));
     TRY(change(p, arena_printf(arena, "data.batch=%lld", (long long)(e->data.batch * agents))));
+    if (e->train.accumulate > 1)
+        TRY(change(p,
+                   arena_printf(arena, "train.accumulate=%lld", (long long)(e->train.accumulate * agents))));
     if (!e->optim.scale_lr)
         return OK;
     double lr = *(const double *)e->optim.kind.settings;
@@ -335,6 +339,15 @@ fault method_is_for_one(const struct method *m, bool *out)
     veche_experiment *e;
     TRY(veche_parse(m->yaml, COMPARE_FILE, &e));
     *out = strategy_row(e->parsed)->most_agents == 1;
+    veche_experiment_free(e);
+    return OK;
+}
+
+fault method_door(const struct method *m, const struct world_door **out)
+{
+    veche_experiment *e;
+    TRY(veche_parse(m->yaml, COMPARE_FILE, &e));
+    *out = world_door(e->parsed);
     veche_experiment_free(e);
     return OK;
 }

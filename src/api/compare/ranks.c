@@ -17,7 +17,7 @@
 fault compare_order_others(veche_comparison *c, enum order order, const char *text)
 {
     size_t n = strlen(text);
-    if (!c->seat.n_ranks)
+    if (!c->ranks.n)
         return OK;
     char *whole = malloc(n + 2);
     if (!whole)
@@ -25,7 +25,7 @@ fault compare_order_others(veche_comparison *c, enum order order, const char *te
     whole[0] = (char)order;
     memcpy(whole + 1, text, n + 1);
     c->told_s = clock_now_s();
-    fault f = mpi_spread_text(&c->seat, &whole, c->patience_s);
+    fault f = world_spread_text(&c->ranks, &whole, c->patience_s);
     free(whole);
     return f;
 }
@@ -61,7 +61,7 @@ fault compare_follow_orders(veche_comparison *c)
 {
     for (;;) {
         char *order = NULL;
-        TRY(mpi_spread_text(&c->seat, &order, c->patience_s));
+        TRY(world_spread_text(&c->ranks, &order, c->patience_s));
         enum order what = (enum order)order[0];
         fault f = what == ORDER_END || what == ORDER_WAIT ? OK : do_as_told(c, what, order + 1);
         free(order);

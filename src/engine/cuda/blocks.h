@@ -2,7 +2,7 @@
 #ifndef VECHE_ENGINE_CUDA_BLOCKS_H
 #define VECHE_ENGINE_CUDA_BLOCKS_H
 
-#include "engine/cuda/pass.h"
+#include "engine/cuda/launches.h"
 
 enum { THREADS = 256, MOST_BLOCKS = 2048, LANES = 32, FOUR = 4 };
 enum { PIXELS_A_SPLIT = 512 }; /* of sums over all pixels */
@@ -18,9 +18,9 @@ static inline size_t size_of(struct dims d)
 }
 
 /* One thread a number, or a few. */
-static inline void add_values(struct pass *p, enum cuda_kernel kernel, const struct call *c, size_t n)
+static inline void add_values(struct launches *p, enum cuda_kernel kernel, const struct call *c, size_t n)
 {
-    pass_add(p, kernel, smaller(pieces(n, THREADS), MOST_BLOCKS), 1, THREADS, c);
+    launches_add(p, kernel, smaller(pieces(n, THREADS), MOST_BLOCKS), 1, THREADS, c);
 }
 
 /* Tiles of multiply.cuh are 16, 32 or 64 columns wide, for layers of so many channels. */
@@ -37,8 +37,8 @@ static inline size_t n_tiles(size_t rows, size_t columns, size_t width)
 }
 
 /* convs.c: the launches of a convolution, and its scratch. */
-void conv_forward(struct pass *p, const struct call *c);
-void conv_backward(struct pass *p, const struct call *c);
+void conv_forward(struct launches *p, const struct call *c);
+void conv_backward(struct launches *p, const struct call *c);
 size_t conv_scratch(const struct graph *g, const struct op *op, size_t batch, bool bf16);
 
 #endif

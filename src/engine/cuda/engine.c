@@ -1,42 +1,14 @@
-/* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels.
- *
- *   learn:    the lessons take seats, as many at once as memory allows; seats and picks are sent over, the
- *             pass runs, losses and hits come back
- *   examine:  the samples are cut into pieces of fixed size; a piece takes a seat
+/* engine.c - the engine for NVIDIA GPUs: lessons of many replicas in one set of kernels (seats.c).
  *
  * Rows, samples and activations stay in device memory, but for samples that are streamed (tray.h). Updates and mixes are only
  * queued: whoever reads waits.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/cuda/cuda.h"
 #include "engine/cuda/measure.h"
-#include "engine/cuda/pass.h"
-#include "engine/cuda/tray.h"
-
-enum { EXAM_BATCH = 64, EXAM_SEATS = 64 };
-static_assert((int)EXAM_BATCH == (int)SAMPLES_AT_ONCE, "a piece of an exam is held at once");
-
-struct cuda {
-    struct engine engine; /* first */
-    struct device device;
-    struct store store;
-    struct input inputs[2];       /* training and test samples on the device */
-    CUdeviceptr sample_memory[2]; /* owned */
-    size_t sample_bytes;
-    struct tray tray; /* not open where samples lie in memory */
-    struct {
-        const struct samples *of;
-        size_t first, n;
-    } piece; /* of the exam that was seated last */
-    struct pass learn, exam;
-    CUdeviceptr memory, seats, picks; /* owned: of whichever pass runs */
-    struct seat *seats_host;          /* owned, pinned: [most seats] */
-    struct seat_pick *picks_host;     /* owned, pinned: [seats of learn][batch] */
-    struct outcome *outcomes_host;    /* owned, pinned: [most seats] */
-};
 
 static fault check_setup(const struct engine_setup *s)
 {
@@ -68,14 +40,60 @@ static fault open_samples(struct cuda *c, const struct samples *s, int source)
 }
 
 /* As many seats as are wanted and memory allows: planned for one seat first, then for all. */
-static fault plan_seats(struct cuda *c, struct pass *p, bool learning, size_t wanted, size_t batch)
+static fault plan_seats(struct cuda *c, struct launches *p, struct launches_wish wish)
 {
-    size_t unused, all;
+    const struct engine_setup *s = &c->engine.setup;
+    size_t unused, all, wanted = wish.n_seats;
     TRY(CU(&c->device.driver, cuMemGetInfo, &unused, &all));
-    TRY(pass_plan(p, &c->device, &c->engine.setup, learning, 1, batch));
-    size_t fit = unused / 4 * 3 / p->n_bytes;
-    pass_release(p);
-    return pass_plan(p, &c->device, &c->engine.setup, learning, larger(1, smaller(wanted, fit)), batch);
+    wish.n_seats = 1;
+    TRY(launches_plan(p, &c->device, s, wish));
+    size_t shelves = p->n_kept * cuda_shelves(s), left = unused > shelves ? unused - shelves : 0;
+    size_t fit = left / 4 * 3 / p->n_bytes;
+    launches_release(p);
+    wish.n_seats = larger(1, smaller(wanted, fit));
+    return launches_plan(p, &c->device, s, wish);
+}
+
+/* The lists for a micro-batch, if there are none of its size yet. All sizes have as many seats. */
+static fault plan_lessons(struct cuda *c, size_t micro)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    struct launches *first = &c->lists[LIST_LESSON], *p = first + cuda_micro_size(s, micro);
+    struct launches_wish wish = {PLAN_LESSON, PASS_FORWARD, s->n_replicas, micro_of(s, micro).n};
+    if (p->device)
+        return OK;
+    if (p == first)
+        return plan_seats(c, p, wish);
+    wish.n_seats = first->n_seats;
+    return launches_plan(p, &c->device, s, wish);
+}
+
+static fault plan_passes(struct cuda *c, size_t micro)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    static const enum pass_kind whole[] = {PASS_FORWARD, PASS_BACKWARD},
+                                apart[] = {PASS_FORWARD, PASS_INPUTS, PASS_WEIGHTS};
+    struct launches_wish wish = {.kind = s->splits ? PLAN_SPLIT_PASSES : PLAN_PASSES,
+                                 .batch = micro_of(s, micro).n};
+    for (int k = 0; k < (s->splits ? 3 : 2); k++) {
+        wish.pass = (s->splits ? apart : whole)[k];
+        int list = cuda_pass_list(s, wish.pass, micro);
+        struct launches *p = &c->lists[list];
+        wish.n_seats = list == LIST_PASS ? s->n_replicas : c->lists[LIST_PASS].n_seats;
+        if (!p->device)
+            TRY(list == LIST_PASS ? plan_seats(c, p, wish) : launches_plan(p, &c->device, s, wish));
+        c->shelf_bytes = larger(c->shelf_bytes, round_up(p->n_kept, 256));
+    }
+    return OK;
+}
+
+static fault plan_lists(struct cuda *c)
+{
+    const struct engine_setup *s = &c->engine.setup;
+    for (size_t k = 0; k < micro_batches(s); k++)
+        TRY(s->flights ? plan_passes(c, k) : plan_lessons(c, k));
+    struct launches_wish exam = {PLAN_EXAM, PASS_FORWARD, EXAM_SEATS, EXAM_BATCH};
+    return graph_is_whole(s->graph) ? plan_seats(c, &c->lists[LIST_EXAM], exam) : OK;
 }
 
 static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
@@ -90,9 +108,11 @@ static fault take_pinned(struct cuda *c, size_t n_bytes, void *out)
 static fault open_tray(struct cuda *c)
 {
     const struct engine_setup *s = &c->engine.setup;
+    size_t n_seats = larger(c->lists[LIST_LESSON].n_seats, c->lists[LIST_PASS].n_seats);
     if (!s->train || !s->train->stream)
         return OK;
-    TRY(tray_open(&c->tray, &c->device, s->train, c->learn.n_seats, s->batch, c->exam.n_seats * EXAM_BATCH));
+    TRY(tray_open(&c->tray, &c->device, s->train, n_seats, s->batch,
+                  c->lists[LIST_EXAM].n_seats * EXAM_BATCH));
     c->sample_bytes += c->tray.n_bytes;
     for (int source = 0; source < 2; source++) {
         c->inputs[source].pixels = (const uint8_t *)(uintptr_t)c->tray.pixels;
@@ -101,24 +121,37 @@ static fault open_tray(struct cuda *c)
     return OK;
 }
 
-static fault open_passes(struct cuda *c)
+static fault take_memory(struct cuda *c)
 {
     const struct engine_setup *s = &c->engine.setup;
     const struct driver *d = &c->device.driver;
-    TRY(plan_seats(c, &c->learn, true, s->n_replicas, s->batch));
-    TRY(plan_seats(c, &c->exam, false, EXAM_SEATS, EXAM_BATCH));
-    size_t most = larger(c->learn.n_seats, c->exam.n_seats), n_picks = c->learn.n_seats * s->batch;
-    TRY(driver_take(d, larger(c->learn.n_bytes, c->exam.n_bytes), "activations", &c->memory));
+    size_t most = 0, n_picks = 0;
+    for (int i = 0; i < N_LISTS; i++) {
+        c->n_bytes = larger(c->n_bytes, c->lists[i].n_bytes);
+        most = larger(most, c->lists[i].n_seats);
+        n_picks = larger(n_picks, i == LIST_EXAM ? 0 : c->lists[i].n_seats * s->batch);
+    }
+    TRY(driver_take(d, c->shelf_bytes * cuda_shelves(s), "micro-batches under way", &c->shelves));
+    TRY(driver_take(d, c->n_bytes, "activations", &c->memory));
     TRY(driver_take(d, most * sizeof(struct seat), "seats", &c->seats));
     TRY(driver_take(d, n_picks * sizeof(struct seat_pick), "picks", &c->picks));
     TRY(open_tray(c));
     TRY(take_pinned(c, most * sizeof(struct seat), &c->seats_host));
     TRY(take_pinned(c, most * sizeof(struct outcome), &c->outcomes_host));
-    TRY(take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host));
-    struct pass_places places = {c->memory, c->seats, c->picks, {c->inputs[0], c->inputs[1]}};
-    TRY(pass_place(&c->learn, &places));
-    places.picks = 0;
-    TRY(pass_place(&c->exam, &places));
+    return take_pinned(c, n_picks * sizeof(struct seat_pick), &c->picks_host);
+}
+
+static fault open_lists(struct cuda *c)
+{
+    TRY(plan_lists(c));
+    TRY(take_memory(c));
+    struct launch_places places = {c->memory,  c->seats,      c->picks, {c->inputs[0], c->inputs[1]},
+                                   c->shelves, c->shelf_bytes};
+    for (int i = 0; i < N_LISTS; i++) {
+        places.picks = i == LIST_EXAM ? 0 : c->picks;
+        if (c->lists[i].device)
+            TRY(launches_place(&c->lists[i], &places));
+    }
     return device_wait(&c->device);
 }
 
@@ -127,21 +160,22 @@ static fault open_inside(struct cuda *c)
     TRY(store_open(&c->store, &c->device, &c->engine.setup));
     TRY(open_samples(c, c->engine.setup.train, 0));
     TRY(open_samples(c, c->engine.setup.test, 1));
-    return open_passes(c);
+    return open_lists(c);
 }
 
 static void close_inside(struct cuda *c)
 {
     const struct driver *d = &c->device.driver;
     fault_drop(device_wait(&c->device));
-    pass_release(&c->learn);
-    pass_release(&c->exam);
+    for (int i = 0; i < N_LISTS; i++)
+        launches_release(&c->lists[i]);
     tray_close(&c->tray);
     void *pinned[] = {c->seats_host, c->picks_host, c->outcomes_host};
     for (int i = 0; i < 3; i++)
         if (pinned[i])
             d->cuMemFreeHost(pinned[i]);
     driver_give(d, &c->memory);
+    driver_give(d, &c->shelves);
     driver_give(d, &c->seats);
     driver_give(d, &c->picks);
     driver_give(d, &c->sample_memory[0]);
@@ -194,174 +228,6 @@ static fault cuda_usable(void)
     return OK;
 }
 
-static fault seat_rows(struct cuda *c, size_t replica, struct seat *seat)
-{
-    TRY(store_find(&c->store, ROW_PARAMS, replica, &seat->params));
-    TRY(store_find(&c->store, ROW_GRADS, replica, &seat->grads));
-    return store_find(&c->store, ROW_STATS, replica, &seat->stats);
-}
-
-/* Runs a pass for the first n seats and brings back what came of them. Meanwhile what they will want next is sent, if asked. */
-static fault run_seats(struct cuda *c, struct pass *p, size_t n, bool looks_ahead)
-{
-    const struct driver *d = &c->device.driver;
-    CUstream stream = c->device.stream;
-    TRY(CU(d, cuMemcpyHtoDAsync, c->seats, c->seats_host, n * sizeof(struct seat), stream));
-    TRY(pass_run(p, n));
-    TRY(CU(d, cuMemcpyDtoHAsync, c->outcomes_host, c->memory + p->outcomes_at, n * sizeof(struct outcome),
-           stream));
-    if (looks_ahead)
-        TRY(tray_look_ahead(&c->tray, p->batch));
-    return device_wait(&c->device);
-}
-
-/* A pick names a sample of the set or, where these are streamed, its place in the tray. */
-static fault seat_lesson(struct cuda *c, const struct lesson *l, size_t i)
-{
-    size_t batch = c->learn.batch, first = 0;
-    bool is_streamed = tray_is_open(&c->tray);
-    c->seats_host[i] = (struct seat){.seed = l->seed, .counted = (uint32_t)batch};
-    TRY(seat_rows(c, l->replica, &c->seats_host[i]));
-    if (is_streamed)
-        TRY(tray_seat(&c->tray, l->picks, batch, i, &first));
-    for (size_t k = 0; k < batch; k++) {
-        struct pick p = l->picks[k];
-        uint32_t sample = is_streamed ? (uint32_t)(first + k) : p.sample;
-        c->picks_host[i * batch + k] = (struct seat_pick){sample, p.flip, p.dy, p.dx, 0};
-    }
-    return OK;
-}
-
-static fault learn_seated(struct cuda *c, const struct lesson *lessons, size_t n, bool looks_ahead)
-{
-    for (size_t i = 0; i < n; i++)
-        TRY(seat_lesson(c, &lessons[i], i));
-    if (tray_is_open(&c->tray))
-        TRY(tray_send(&c->tray, false));
-    TRY(CU(&c->device.driver, cuMemcpyHtoDAsync, c->picks, c->picks_host,
-           n * c->learn.batch * sizeof(struct seat_pick), c->device.stream));
-    return run_seats(c, &c->learn, n, looks_ahead && tray_is_open(&c->tray));
-}
-
-static fault learn_some(struct cuda *c, struct lesson *lessons, size_t n, bool looks_ahead)
-{
-    size_t batch = c->learn.batch;
-    fault f = learn_seated(c, lessons, n, looks_ahead);
-    TRY(tray_is_open(&c->tray) ? tray_clear(&c->tray, false, f) : f);
-    for (size_t i = 0; i < n; i++) {
-        lessons[i].loss = c->outcomes_host[i].loss / (double)batch;
-        lessons[i].hits = c->outcomes_host[i].hits;
-    }
-    return OK;
-}
-
-static fault learn_all(struct cuda *c, struct lesson *lessons, size_t n)
-{
-    for (size_t done = 0; done < n; done += c->learn.n_seats)
-        TRY(learn_some(c, lessons + done, smaller(n - done, c->learn.n_seats), n <= c->learn.n_seats));
-    lessons_tell(lessons, n);
-    return OK;
-}
-
-/* The pieces of all exams, counted through: the first of every exam, then the second of every exam, ..., so that exams on the same
- * samples want them at the same time. */
-struct exam_cursor {
-    size_t done, exam, longest;
-};
-
-/* The exam whose piece is next, and how much of it was done before; NULL: all are through. */
-static struct exam *next_piece(struct exam *exams, size_t n, struct exam_cursor *at, size_t *done)
-{
-    for (; at->done < at->longest; at->done += EXAM_BATCH, at->exam = 0)
-        while (at->exam < n) {
-            struct exam *x = &exams[at->exam++];
-            *done = at->done;
-            if (at->done < x->n)
-                return x;
-        }
-    return NULL;
-}
-
-static const struct samples *samples_of(const struct cuda *c, const struct exam *x)
-{
-    return x->on_train ? c->engine.setup.train : c->engine.setup.test;
-}
-
-/* Of streamed samples the piece lies in the tray, once for all exams that want it. */
-static fault seat_piece(struct cuda *c, const struct exam *x, size_t done, size_t i)
-{
-    struct seat *seat = &c->seats_host[i];
-    size_t first = x->first + done, n = smaller(EXAM_BATCH, x->n - done), place = first;
-    bool is_first = i == 0 || c->piece.first != first || c->piece.n != n || c->piece.of != samples_of(c, x);
-    if (tray_is_open(&c->tray) && is_first)
-        TRY(tray_piece(&c->tray, samples_of(c, x), first, n, i, &place));
-    else if (tray_is_open(&c->tray))
-        place = c->seats_host[i - 1].first;
-    c->piece.of = samples_of(c, x);
-    c->piece.first = first;
-    c->piece.n = n;
-    *seat = (struct seat){.counted = (uint32_t)n, .source = !x->on_train, .first = (uint32_t)place};
-    return seat_rows(c, x->replica, seat);
-}
-
-static fault seat_pieces(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
-                         size_t *n_seated)
-{
-    size_t done;
-    *n_seated = 0;
-    for (struct exam *x; *n_seated < c->exam.n_seats && (x = next_piece(exams, n, at, &done));)
-        TRY(seat_piece(c, x, done, (*n_seated)++));
-    return tray_is_open(&c->tray) ? tray_send(&c->tray, true) : OK;
-}
-
-/* Adds what the seats found to their exams, in the order in which they were seated. */
-static void collect_pieces(const struct cuda *c, struct exam *exams, size_t n, struct exam_cursor at,
-                           size_t n_seated)
-{
-    size_t done;
-    for (size_t i = 0; i < n_seated; i++) {
-        struct exam *x = next_piece(exams, n, &at, &done);
-        x->loss += c->outcomes_host[i].loss;
-        x->hits += c->outcomes_host[i].hits;
-    }
-}
-
-static fault examine_some(struct cuda *c, struct exam *exams, size_t n, struct exam_cursor *at,
-                          size_t *n_seated)
-{
-    struct exam_cursor before = *at;
-    fault f = seat_pieces(c, exams, n, at, n_seated);
-    if (!f && *n_seated)
-        f = run_seats(c, &c->exam, *n_seated, false);
-    TRY(tray_is_open(&c->tray) ? tray_clear(&c->tray, true, f) : f);
-    collect_pieces(c, exams, n, before, *n_seated);
-    return OK;
-}
-
-static bool is_of_same(const struct exam *a, const struct exam *b)
-{
-    return a->on_train == b->on_train && a->first == b->first && a->n == b->n;
-}
-
-static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
-{
-    struct exam_cursor at = {0, 0, 0};
-    for (size_t i = 0; i < n; i++) {
-        const struct samples *s = samples_of(c, &exams[i]);
-        assert(s && exams[i].first + exams[i].n <= s->n);
-        if (i == 0 || !is_of_same(&exams[i], &exams[i - 1]))
-            samples_expect(s, exams[i].first, exams[i].n, EXAM_BATCH);
-        exams[i].loss = 0;
-        exams[i].hits = 0;
-        at.longest = larger(at.longest, exams[i].n);
-    }
-    for (size_t n_seated = 1; n_seated;)
-        TRY(examine_some(c, exams, n, &at, &n_seated));
-    for (size_t i = 0; i < n; i++)
-        exams[i].loss = exams[i].n ? exams[i].loss / (double)exams[i].n : 0;
-    return OK;
-}
-
 /* Calls f with the device's context current. */
 #define INSIDE(c, call)                                                                                      \
     do {                                                                                                     \
@@ -374,13 +240,19 @@ static fault examine_all(struct cuda *c, struct exam *exams, size_t n)
 static fault cuda_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, learn_all(c, lessons, n));
+    INSIDE(c, cuda_learn_all(c, lessons, n));
+}
+
+static fault cuda_pass(struct engine *e, struct pass *passes, size_t n)
+{
+    struct cuda *c = (struct cuda *)e;
+    INSIDE(c, cuda_pass_all(c, passes, n));
 }
 
 static fault cuda_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct cuda *c = (struct cuda *)e;
-    INSIDE(c, examine_all(c, exams, n));
+    INSIDE(c, cuda_examine_all(c, exams, n));
 }
 
 static fault cuda_update(struct engine *e, const struct update *updates, size_t n)
@@ -417,11 +289,15 @@ static double step_traffic(const struct engine_setup *s)
 static fault measure_all(struct cuda *c, struct engine_work *out)
 {
     const struct engine_setup *s = &c->engine.setup;
+    TRY(engine_check_lessons(&c->engine));
     memset(out, 0, sizeof *out);
-    out->bytes = (double)s->n_replicas * (c->learn.traffic + step_traffic(s));
-    TRY(measure_kernels(&c->learn, smaller(s->n_replicas, c->learn.n_seats), out));
-    return measure_peaks(&c->device, c->learn.bf16, c->memory, larger(c->learn.n_bytes, c->exam.n_bytes),
-                         out);
+    out->bytes = (double)s->n_replicas * step_traffic(s);
+    for (size_t k = 0; k < micro_batches(s); k++) {
+        struct launches *p = &c->lists[LIST_LESSON + cuda_micro_size(s, k)];
+        out->bytes += (double)s->n_replicas * p->traffic;
+        TRY(measure_kernels(p, smaller(s->n_replicas, p->n_seats), out));
+    }
+    return measure_peaks(&c->device, s->precision == PRECISION_BF16, c->memory, c->n_bytes, out);
 }
 
 static fault cuda_measure(struct engine *e, struct engine_work *out)
@@ -430,19 +306,26 @@ static fault cuda_measure(struct engine *e, struct engine_work *out)
     INSIDE(c, measure_all(c, out));
 }
 
-/* Lessons and exams use the same memory, which is as large as the larger of them needs. */
+/* Lessons, or passes, and exams use the same memory, which is as large as the largest of them needs. */
 static void cuda_describe(const struct engine *e, char *text, size_t n)
 {
     const struct cuda *c = (const struct cuda *)e;
-    bool bf16 = e->setup.precision == PRECISION_BF16, one = c->learn.n_seats == 1;
-    snprintf(
-        text, n,
-        "cuda: %s, %s, %zu %s, %.1f MiB for rows, %.1f MiB for samples, in turn %.1f MiB for lessons and "
-        "%.1f MiB for exams",
-        c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)", c->learn.n_seats,
-        one ? "lesson at a time" : "lessons side by side", (double)c->store.n_bytes / 0x1p20,
-        (double)c->sample_bytes / 0x1p20, (double)c->learn.n_bytes / 0x1p20,
-        (double)c->exam.n_bytes / 0x1p20);
+    bool bf16 = e->setup.precision == PRECISION_BF16, passes = e->setup.flights > 0;
+    size_t n_seats = c->lists[passes ? LIST_PASS : LIST_LESSON].n_seats, most = 0;
+    const char *one = passes ? "pass" : "lesson", *many = passes ? "passes" : "lessons";
+    for (int i = LIST_LESSON; i < N_LISTS; i++)
+        most = larger(most, c->lists[i].n_bytes);
+    snprintf(text, n,
+             "cuda: %s, %s, %zu %s %s, %.1f MiB for rows, %.1f MiB for samples, in turn %.1f MiB for %s and "
+             "%.1f MiB for exams",
+             c->device.driver.name, bf16 ? "bf16" : "fp32 (engine.precision=bf16 may be faster)", n_seats,
+             n_seats == 1 ? one : many, n_seats == 1 ? "at a time" : "side by side",
+             (double)c->store.n_bytes / 0x1p20, (double)c->sample_bytes / 0x1p20, (double)most / 0x1p20, many,
+             (double)c->lists[LIST_EXAM].n_bytes / 0x1p20);
+    size_t used = strlen(text);
+    if (passes)
+        snprintf(text + used, n - used, ", %.1f MiB for micro-batches under way",
+                 (double)(c->shelf_bytes * cuda_shelves(&e->setup)) / 0x1p20);
 }
 
 const struct engine_ops engine_cuda = {
@@ -451,6 +334,7 @@ const struct engine_ops engine_cuda = {
     .close = cuda_close,
     .usable = cuda_usable,
     .learn = cuda_learn,
+    .pass = cuda_pass,
     .examine = cuda_examine,
     .update = cuda_update,
     .mix = cuda_mix,

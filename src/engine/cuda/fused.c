@@ -43,14 +43,14 @@ static const struct conv3_row weight_rows[] = {CONV3_WEIGHT(WEIGHT_ROW){0}};
 
 /* The first row for this convolution whose shared memory the device has, and a little more: kernels have
  * variables of their own there. */
-static const struct conv3_row *find_row(const struct conv3_row *rows, const struct pass *p,
+static const struct conv3_row *find_row(const struct conv3_row *rows, const struct launches *p,
                                         const struct op *op)
 {
     const struct graph *g = p->graph;
     size_t most = p->device->driver.shared_bytes;
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
     size_t c = in.c < CONV3_LEAST && g->tensors[op->in[0]].producer < 0 ? CONV3_LEAST : in.c;
-    if (op->kernel != 3 || in.h != in.w)
+    if (op->kernel != 3 || op->groups > 1 || in.h != in.w)
         return NULL;
     for (const struct conv3_row *r = rows; r->in; r++)
         if (r->in == c && r->out == out.c && r->side == in.h && r->stride == op->stride &&
@@ -111,7 +111,7 @@ static bool eights(size_t channels)
     return channels == 16 || channels == 32 || channels == 64;
 }
 
-static bool conv_fits(struct pass *p, int i)
+static bool conv_fits(struct launches *p, int i)
 {
     const struct graph *g = p->graph;
     const struct op *op = &g->ops[i];
@@ -130,7 +130,7 @@ static bool conv_fits(struct pass *p, int i)
            fused_readers(g, op->out, OP_BATCHNORM, &f->norm[i]) == 1 && (!plain || in->n_uses == 1);
 }
 
-static bool norm_fits(struct pass *p, int i)
+static bool norm_fits(struct launches *p, int i)
 {
     const struct graph *g = p->graph;
     const struct op *op = &g->ops[i];
@@ -187,7 +187,7 @@ static bool stands_alone(const struct graph *g, const struct op *op)
     return true;
 }
 
-static bool op_fits(struct pass *p, int i)
+static bool op_fits(struct launches *p, int i)
 {
     const struct op *op = &p->graph->ops[i];
     switch (op->kind) {
@@ -201,6 +201,9 @@ static bool op_fits(struct pass *p, int i)
         return add_fits(p->graph, op);
     case OP_SHORTCUT:
         return shortcut_fits(p->graph, op);
+    case OP_CONCAT: /* without it there is one chain of convolutions, each of which is the last to add to its
+                       input's gradient */
+        return false;
     default:
         return stands_alone(p->graph, op);
     }
@@ -223,20 +226,20 @@ static bool gradient_is_stored(const struct graph *g, int tensor)
     return !made_by(g, tensor, OP_CONV) && !made_by(g, tensor, OP_SHORTCUT);
 }
 
-static void place_tensors(struct pass *p)
+static void place_tensors(struct launches *p)
 {
     const struct graph *g = p->graph;
     for (size_t t = 0; t < g->n_tensors; t++) {
         struct shape s = g->tensors[t].shape;
         size_t channels = t == 0 ? p->fused->input_channels : s.c;
-        size_t n = p->n_seats * p->batch * channels * s.h * s.w * (pass_is_half(p, (int)t) ? 2 : 4);
+        size_t n = p->n_seats * p->batch * channels * s.h * s.w * (launches_is_half(p, (int)t) ? 2 : 4);
         bool wanted = p->plan.grad_at[t] != PLAN_NOWHERE;
-        p->plan.value_at[t] = is_stored(g, (int)t) ? pass_take(p, n) : 0;
-        p->plan.grad_at[t] = wanted && gradient_is_stored(g, (int)t) ? pass_take(p, n) : PLAN_NOWHERE;
+        p->plan.value_at[t] = is_stored(g, (int)t) ? launches_take(p, n) : 0;
+        p->plan.grad_at[t] = wanted && gradient_is_stored(g, (int)t) ? launches_take(p, n) : PLAN_NOWHERE;
     }
 }
 
-static void place_weights(struct pass *p)
+static void place_weights(struct launches *p)
 {
     struct fused *f = p->fused;
     for (size_t i = 0; i < p->graph->n_ops; i++) {
@@ -247,9 +250,9 @@ static void place_weights(struct pass *p)
         f->backward_at[i] = f->weight_stride + 9 * r->in * r->out;
         f->weight_stride += 2 * 9 * r->in * r->out;
     }
-    f->weights_at = pass_take(p, p->n_seats * f->weight_stride * 2);
-    f->prepare_at = pass_take_table(p, f->n_convs * sizeof(struct prepare_entry));
-    f->stretch_table_at = pass_take_table(p, 2 * f->n_convs * sizeof(struct stretch_entry));
+    f->weights_at = launches_take(p, p->n_seats * f->weight_stride * 2);
+    f->prepare_at = launches_take_table(p, f->n_convs * sizeof(struct prepare_entry));
+    f->stretch_table_at = launches_take_table(p, 2 * f->n_convs * sizeof(struct stretch_entry));
 }
 
 /* Shares of the pictures, by the batch and the size of the weights alone: many for one large batch, few for
@@ -261,7 +264,7 @@ size_t fused_splits(const struct conv3_row *r, size_t batch)
     return batch < most ? batch : most;
 }
 
-static void place_sums(struct pass *p)
+static void place_sums(struct launches *p)
 {
     struct fused *f = p->fused;
     const struct graph *g = p->graph;
@@ -275,18 +278,18 @@ static void place_sums(struct pass *p)
             most_sums = forward > most_sums ? forward : most_sums;
             most_sums = input > most_sums ? input : most_sums;
         }
-    f->sums_at = pass_take(p, p->n_seats * p->batch * 2 * most_sums * sizeof(float));
-    f->counts_at = pass_take_table(p, p->n_seats * sizeof(uint32_t));
+    f->sums_at = launches_take(p, p->n_seats * p->batch * 2 * most_sums * sizeof(float));
+    f->counts_at = launches_take_table(p, p->n_seats * sizeof(uint32_t));
     f->stretch_stride = round_up(g->size, 4);
     if (p->learning)
-        f->stretches_at = pass_take(p, p->n_seats * f->most_splits * f->stretch_stride * sizeof(float));
+        f->stretches_at = launches_take(p, p->n_seats * f->most_splits * f->stretch_stride * sizeof(float));
     for (size_t i = 0; i < g->n_ops; i++)
         if (g->ops[i].kind == OP_BATCHNORM)
             p->moments_at[i] =
-                pass_take(p, p->n_seats * NORM_LINES * g->tensors[g->ops[i].in[0]].shape.c * sizeof(float));
+                launches_take(p, p->n_seats * NORM_LINES * g->tensors[g->ops[i].in[0]].shape.c * sizeof(float));
 }
 
-fault fused_plan(struct pass *p)
+fault fused_plan(struct launches *p)
 {
     const struct graph *g = p->graph;
     struct fused *f = ARENA_NEW(&p->arena, struct fused, 1);
@@ -319,7 +322,7 @@ fault fused_plan(struct pass *p)
     return OK;
 }
 
-size_t fused_extra_launches(const struct pass *p)
+size_t fused_extra_launches(const struct launches *p)
 {
     return 2 + p->fused->n_norms;
 }

@@ -60,7 +60,8 @@ extern "C" __global__ void sum_stretches(const __grid_constant__ struct stretch_
     uint32_t lane = threadIdx.x % (STRETCH_BLOCK / 4), line = threadIdx.x / (STRETCH_BLOCK / 4);
     uint64_t i = (uint64_t)(blockIdx.x - e.first_block) * STRETCH_BLOCK + lane * 4;
     const float *from = c.stretches + blockIdx.z * (size_t)c.most_splits * c.stretch_stride + e.first + i;
-    float *to = c.seats[blockIdx.z].grads + e.first + i;
+    struct seat seat = c.seats[blockIdx.z];
+    float *to = seat.grads + e.first + i;
     uint32_t each = (e.splits + 3) / 4, end = min((line + 1) * each, e.splits);
     float4 sum = make_float4(0, 0, 0, 0);
     if (i < e.size)
@@ -76,6 +77,10 @@ extern "C" __global__ void sum_stretches(const __grid_constant__ struct stretch_
     for (int l = 1; l < 4; l++) {
         float4 x = sums[l][lane];
         sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+    }
+    if (seat.adds) {
+        float4 old = *(const float4 *)to;
+        sum = make_float4(old.x + sum.x, old.y + sum.y, old.z + sum.z, old.w + sum.w);
     }
     *(float4 *)to = sum;
 }

@@ -15,7 +15,7 @@
 #ifndef VECHE_ENGINE_CUDA_FUSED_H
 #define VECHE_ENGINE_CUDA_FUSED_H
 
-#include "engine/cuda/pass.h"
+#include "engine/cuda/launches.h"
 
 struct conv3_row { /* one kernel of conv3.h */
     size_t in, out, side, stride, pad;
@@ -38,16 +38,16 @@ struct fused {
     size_t prepare_at, stretch_table_at, counts_at;   /* in the tables, bytes */
 };
 
-/* Places the pass's tensors and sets p->fused if its graph can be fused; else leaves it as it is. */
-fault fused_plan(struct pass *p);
+/* Places the tensors and sets p->fused if its graph can be fused; else leaves it as it is. */
+fault fused_plan(struct launches *p);
 
 /* The launches before the first step, those of a step (false: the step is not ours), those after the last. */
-fault fused_begin(struct pass *p, const struct pass_places *places);
-bool fused_step(struct pass *p, const struct pass_places *places, const struct step *s);
-fault fused_end(struct pass *p, const struct pass_places *places);
+fault fused_begin(struct launches *p, const struct launch_places *places);
+bool fused_step(struct launches *p, const struct launch_places *places, const struct step *s);
+fault fused_end(struct launches *p, const struct launch_places *places);
 
 /* The most launches beside those of steps. */
-size_t fused_extra_launches(const struct pass *p);
+size_t fused_extra_launches(const struct launches *p);
 
 /* Looking round in a graph: the op that made a tensor (NULL: it is the input); how many of its readers are of
  * a kind, the last of them in *which; which input of a sum is a batchnorm without relu (-1: none). */

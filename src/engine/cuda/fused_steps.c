@@ -1,32 +1,32 @@
 /* fused_steps.c - the launches of a fused graph; see fused.h. */
 #include "engine/cuda/fused.h"
 
-static void *at(const struct pass_places *places, size_t offset)
+static void *at(const struct launch_places *places, size_t offset)
 {
     return (void *)(uintptr_t)(places->memory + offset);
 }
 
-static void *table_at(const struct pass *p, size_t offset)
+static void *table_at(const struct launches *p, size_t offset)
 {
     return (void *)(uintptr_t)(p->tables + offset);
 }
 
-static const struct seat *seats_of(const struct pass_places *places)
+static const struct seat *seats_of(const struct launch_places *places)
 {
     return (const struct seat *)(uintptr_t)places->seats;
 }
 
-static void *value(const struct pass *p, const struct pass_places *places, int tensor)
+static void *value(const struct launches *p, const struct launch_places *places, int tensor)
 {
     return at(places, p->plan.value_at[tensor]);
 }
 
-static float *lines(const struct pass *p, const struct pass_places *places, int norm)
+static float *lines(const struct launches *p, const struct launch_places *places, int norm)
 {
     return at(places, p->moments_at[norm]);
 }
 
-static struct norm_sums sums_of(const struct pass *p, const struct pass_places *places, int norm)
+static struct norm_sums sums_of(const struct launches *p, const struct launch_places *places, int norm)
 {
     const struct graph *g = p->graph;
     const struct op *op = &g->ops[norm];
@@ -42,7 +42,7 @@ static struct norm_sums sums_of(const struct pass *p, const struct pass_places *
 }
 
 /* The gradient behind a batchnorm: its own, or that of the sum it goes into. */
-static void *gradient_behind(const struct pass *p, const struct pass_places *places, int norm)
+static void *gradient_behind(const struct launches *p, const struct launch_places *places, int norm)
 {
     const struct op *op = &p->graph->ops[norm];
     int tensor = op->relu ? op->out : p->graph->ops[p->fused->sum[norm]].out;
@@ -50,7 +50,7 @@ static void *gradient_behind(const struct pass *p, const struct pass_places *pla
 }
 
 /* Fills in how a convolution finds its input: stored, or a batchnorm's that is still to be normalised. */
-static void set_input(const struct pass *p, const struct pass_places *places, int tensor,
+static void set_input(const struct launches *p, const struct launch_places *places, int tensor,
                       struct conv3_call *c)
 {
     const struct op *norm = fused_maker(p->graph, tensor);
@@ -62,13 +62,13 @@ static void set_input(const struct pass *p, const struct pass_places *places, in
     }
 }
 
-/* Counts so many passes over a tensor. */
-static void moves(struct pass *p, int tensor, int times)
+/* A tensor is read or written so many times. */
+static void moves(struct launches *p, int tensor, int times)
 {
-    p->traffic += (double)times * (double)pass_tensor_bytes(p, tensor);
+    p->traffic += (double)times * (double)launches_tensor_bytes(p, tensor);
 }
 
-static struct conv3_call conv3_call(const struct pass *p, const struct pass_places *places)
+static struct conv3_call conv3_call(const struct launches *p, const struct launch_places *places)
 {
     return (struct conv3_call){.seats = seats_of(places),
                                .batch = (uint32_t)p->batch,
@@ -76,14 +76,14 @@ static struct conv3_call conv3_call(const struct pass *p, const struct pass_plac
                                .bias = CUDA_NONE};
 }
 
-static void add_conv3(struct pass *p, const struct conv3_row *r, const struct conv3_call *call)
+static void add_conv3(struct launches *p, const struct conv3_row *r, const struct conv3_call *call)
 {
-    struct launch *l = pass_launch(p, r->kernel, 1, r->threads, r->shared_bytes);
+    struct launch *l = launches_launch(p, r->kernel, 1, r->threads, r->shared_bytes);
     l->groups = (unsigned)((p->batch + r->pictures - 1) / r->pictures * r->strips);
     l->args.conv3 = *call;
 }
 
-static void conv_forward(struct pass *p, const struct pass_places *places, int i)
+static void conv_forward(struct launches *p, const struct launch_places *places, int i)
 {
     const struct op *op = &p->graph->ops[i];
     struct conv3_call c = conv3_call(p, places);
@@ -99,7 +99,7 @@ static void conv_forward(struct pass *p, const struct pass_places *places, int i
     moves(p, op->out, 1);
 }
 
-static void set_gradient(const struct pass *p, const struct pass_places *places, int i, struct conv3_call *c)
+static void set_gradient(const struct launches *p, const struct launch_places *places, int i, struct conv3_call *c)
 {
     int norm = p->fused->norm[i];
     c->g = gradient_behind(p, places, norm);
@@ -108,7 +108,7 @@ static void set_gradient(const struct pass *p, const struct pass_places *places,
 }
 
 /* What must happen to the gradient of a convolution's input before it is complete. */
-static void set_completion(const struct pass *p, const struct pass_places *places, int tensor,
+static void set_completion(const struct launches *p, const struct launch_places *places, int tensor,
                            struct conv3_call *c)
 {
     const struct graph *g = p->graph;
@@ -132,7 +132,7 @@ static void set_completion(const struct pass *p, const struct pass_places *place
     }
 }
 
-static void conv_backward(struct pass *p, const struct pass_places *places, const struct step *s)
+static void conv_backward(struct launches *p, const struct launch_places *places, const struct step *s)
 {
     struct fused *f = p->fused;
     const struct op *op = &p->graph->ops[s->op];
@@ -145,7 +145,7 @@ static void conv_backward(struct pass *p, const struct pass_places *places, cons
     c.splits = (uint32_t)fused_splits(f->weight[s->op], p->batch);
     c.most_splits = (uint32_t)f->most_splits;
     c.in = (uint32_t)p->graph->tensors[op->in[0]].shape.c;
-    struct launch *l = pass_launch(p, f->weight[s->op]->kernel, c.splits, f->weight[s->op]->threads,
+    struct launch *l = launches_launch(p, f->weight[s->op]->kernel, c.splits, f->weight[s->op]->threads,
                                    f->weight[s->op]->shared_bytes);
     l->args.conv3 = c;
     moves(p, op->in[0], 1);
@@ -163,13 +163,13 @@ static void conv_backward(struct pass *p, const struct pass_places *places, cons
     moves(p, op->in[0], 1 + (c.other != NULL) + (c.z != NULL) + (c.before != NULL));
 }
 
-static struct dims dims_of(const struct pass *p, int tensor)
+static struct dims dims_of(const struct launches *p, int tensor)
 {
     struct shape s = p->graph->tensors[tensor].shape;
     return (struct dims){(uint32_t)s.c, (uint32_t)s.h, (uint32_t)s.w};
 }
 
-static void add_forward(struct pass *p, const struct pass_places *places, const struct op *op)
+static void add_forward(struct launches *p, const struct launch_places *places, const struct op *op)
 {
     const struct graph *g = p->graph;
     int m = fused_main_input(g, op), side = op->in[1 - m];
@@ -188,20 +188,20 @@ static void add_forward(struct pass *p, const struct pass_places *places, const 
         c.shortcut = 1;
     }
     size_t n = p->batch * shape_size(g->tensors[op->out].shape) / 8;
-    struct launch *l = pass_launch(p, KERNEL_fused_add, (n + 255) / 256, 256, 0);
+    struct launch *l = launches_launch(p, KERNEL_fused_add, (n + 255) / 256, 256, 0);
     l->args.add = c;
     moves(p, op->out, 3);
 }
 
 /* A pool of what a batchnorm or a sum made; `norm` is the batchnorm whose gradient it completes. */
-static void add_pool(struct pass *p, const struct pass_places *places, const struct op *op,
+static void add_pool(struct launches *p, const struct launch_places *places, const struct op *op,
                      enum cuda_kernel kernel, int norm, bool back)
 {
     const struct graph *g = p->graph;
     struct shape out = g->tensors[op->out].shape;
     size_t pooled = back ? p->plan.grad_at[op->out] : p->plan.value_at[op->out];
     struct fused_pool_call c = {.seats = seats_of(places),
-                                .pooled = {at(places, pooled), pass_is_half(p, op->out), 0},
+                                .pooled = {.at = at(places, pooled), .half = launches_is_half(p, op->out)},
                                 .z = value(p, places, op->in[0]),
                                 .y = value(p, places, g->ops[norm].in[0]),
                                 .in = dims_of(p, op->in[0]),
@@ -211,13 +211,13 @@ static void add_pool(struct pass *p, const struct pass_places *places, const str
         c.g = at(places, p->plan.grad_at[op->in[0]]);
     bool by_picture = kernel != KERNEL_fused_maxpool_forward;
     size_t blocks = by_picture ? p->batch : (p->batch * shape_size(out) / 8 + 255) / 256;
-    struct launch *l = pass_launch(p, kernel, blocks, 256, by_picture ? 256 * 16 * sizeof(float) : 0);
+    struct launch *l = launches_launch(p, kernel, blocks, 256, by_picture ? 256 * 16 * sizeof(float) : 0);
     l->args.pool = c;
     moves(p, op->in[0], back ? 3 : 1);
     moves(p, op->out, 1);
 }
 
-static bool pool_step(struct pass *p, const struct pass_places *places, const struct step *s)
+static bool pool_step(struct launches *p, const struct launch_places *places, const struct step *s)
 {
     const struct graph *g = p->graph;
     const struct op *op = &g->ops[s->op], *made = fused_maker(g, op->in[0]);
@@ -235,7 +235,7 @@ static bool pool_step(struct pass *p, const struct pass_places *places, const st
     return false;
 }
 
-bool fused_step(struct pass *p, const struct pass_places *places, const struct step *s)
+bool fused_step(struct launches *p, const struct launch_places *places, const struct step *s)
 {
     const struct op *op = &p->graph->ops[s->op];
     switch (op->kind) {
@@ -258,13 +258,13 @@ bool fused_step(struct pass *p, const struct pass_places *places, const struct s
 }
 
 /* Copies a table to its place and waits for it. */
-static fault send_table(struct pass *p, size_t offset, const void *table, size_t n_bytes)
+static fault send_table(struct launches *p, size_t offset, const void *table, size_t n_bytes)
 {
     TRY(CU(&p->device->driver, cuMemcpyHtoDAsync, p->tables + offset, table, n_bytes, p->device->stream));
     return device_wait(p->device);
 }
 
-fault fused_begin(struct pass *p, const struct pass_places *places)
+fault fused_begin(struct launches *p, const struct launch_places *places)
 {
     struct fused *f = p->fused;
     const struct graph *g = p->graph;
@@ -285,17 +285,17 @@ fault fused_begin(struct pass *p, const struct pass_places *places)
         blocks += f->forward[i]->out / PREPARE_CHANNELS;
     }
     TRY(send_table(p, f->prepare_at, entries, n * sizeof *entries));
-    struct launch *l = pass_launch(p, KERNEL_prepare_weights, blocks, 256, 0);
+    struct launch *l = launches_launch(p, KERNEL_prepare_weights, blocks, 256, 0);
     l->args.prepare = (struct prepare_call){.seats = seats_of(places),
                                             .entries = table_at(p, f->prepare_at),
                                             .n_entries = (uint32_t)n,
                                             .weights = at(places, f->weights_at),
                                             .stride = f->weight_stride};
     p->traffic +=
-        4.0 * (double)f->weight_stride; /* both forms are written; one pass over the parameters as long */
+        4.0 * (double)f->weight_stride; /* both forms are written; as long to read the parameters */
     for (size_t i = 0; !p->learning && i < g->n_ops; i++)
         if (g->ops[i].kind == OP_BATCHNORM) {
-            l = pass_launch(p, KERNEL_exam_norm, 1, 64, 0);
+            l = launches_launch(p, KERNEL_exam_norm, 1, 64, 0);
             l->args.exam_norm = (struct exam_norm_call){.seats = seats_of(places),
                                                         .channels = dims_of(p, g->ops[i].in[0]).c,
                                                         .norm = sums_of(p, places, (int)i)};
@@ -303,7 +303,7 @@ fault fused_begin(struct pass *p, const struct pass_places *places)
     return OK;
 }
 
-fault fused_end(struct pass *p, const struct pass_places *places)
+fault fused_end(struct launches *p, const struct launch_places *places)
 {
     struct fused *f = p->fused;
     const struct graph *g = p->graph;
@@ -328,7 +328,7 @@ fault fused_end(struct pass *p, const struct pass_places *places)
         }
     }
     TRY(send_table(p, f->stretch_table_at, entries, n * sizeof *entries));
-    struct launch *l = pass_launch(p, KERNEL_sum_stretches, blocks, 256, 0);
+    struct launch *l = launches_launch(p, KERNEL_sum_stretches, blocks, 256, 0);
     l->args.stretch = (struct stretch_call){.seats = seats_of(places),
                                             .entries = table_at(p, f->stretch_table_at),
                                             .n_entries = (uint32_t)n,

@@ -20,7 +20,7 @@ static __device__ __forceinline__ float normalised(const struct input *from, uin
 static __device__ struct seat_pick pick_of(const struct gather_call *g, const struct seat *seat, uint32_t n)
 {
     if (g->picks)
-        return g->picks[blockIdx.z * (size_t)g->batch + n];
+        return g->picks[blockIdx.z * (size_t)g->of + seat->first + n];
     struct seat_pick in_order = {seat->first + min(n, seat->counted - 1), 0, 0, 0, 0};
     return in_order;
 }
@@ -34,6 +34,7 @@ extern "C" __global__ void gather_filled(const __grid_constant__ struct gather_c
     const struct input *from = &g.inputs[seat.source];
     uint32_t pixels = g.in.h * g.in.w;
     bf16 *x = (bf16 *)g.x.at + blockIdx.z * (size_t)g.batch * pixels * g.filled;
+    uint16_t *labels = labels_at_seat(g.labels, g.batch);
     for (uint32_t i = threadIdx.x; i < g.in.c * 256; i += blockDim.x)
         table[i / 256][i % 256] = normalised(from, i / 256, (uint8_t)(i % 256));
     __syncthreads();
@@ -48,7 +49,7 @@ extern "C" __global__ void gather_filled(const __grid_constant__ struct gather_c
             store_eight(x, (size_t)i * g.filled + c, pack(f));
         }
         if (at == 0)
-            g.labels[blockIdx.z * (size_t)g.batch + n] = from->labels[p.sample];
+            labels[n] = from->labels[p.sample];
     }
 }
 
@@ -57,16 +58,17 @@ extern "C" __global__ void gather(struct gather_call g)
 {
     struct dims filled = {g.filled, g.in.h, g.in.w};
     struct numbers x = at_seat(g.x, filled, g.batch);
+    uint16_t *labels = labels_at_seat(g.labels, g.batch);
     struct seat seat = g.seats[blockIdx.z];
     const struct input *from = &g.inputs[seat.source];
     size_t pixels = (size_t)g.in.h * g.in.w;
     for (size_t i = my_first(); i < g.batch * pixels; i += my_step()) {
         uint32_t n = i / pixels, at = i % pixels;
         struct seat_pick p = pick_of(&g, &seat, n);
-        for (uint32_t c = 0; c < g.filled; c++)
+        for (uint32_t c = 0; x.at && c < g.filled; c++)
             put(x, i * g.filled + c,
                 c < g.in.c ? normalised(from, c, byte_of(&g, from, p, c, at / g.in.w, at % g.in.w)) : 0);
         if (at == 0)
-            g.labels[blockIdx.z * (size_t)g.batch + n] = from->labels[p.sample];
+            labels[n] = from->labels[p.sample];
     }
 }

@@ -11,6 +11,7 @@
     X(weights)                                                                                               \
     X(patch)                                                                                                 \
     X(patch_weight)                                                                                          \
+    X(groups)                                                                                                \
     X(linear)                                                                                                \
     X(rows)                                                                                                  \
     X(fused)                                                                                                 \
@@ -24,6 +25,8 @@
     X(input, gather_filled)                                                                                  \
     X(values, add_forward)                                                                                   \
     X(values, add_backward)                                                                                  \
+    X(values, concat_forward)                                                                                \
+    X(values, concat_backward)                                                                               \
     X(values, relu_forward)                                                                                  \
     X(values, relu_backward)                                                                                 \
     X(values, tanh_forward)                                                                                  \
@@ -34,6 +37,10 @@
     X(values, dropout_backward)                                                                              \
     X(values, reshape_forward)                                                                               \
     X(values, reshape_backward)                                                                              \
+    X(values, send_forward)                                                                                  \
+    X(values, send_backward)                                                                                 \
+    X(values, receive_forward)                                                                               \
+    X(values, receive_backward)                                                                              \
     X(pools, maxpool_forward)                                                                                \
     X(pools, maxpool_backward)                                                                               \
     X(pools, avgpool_forward)                                                                                \
@@ -102,6 +109,9 @@
     X(patch_weight, patch_back_weight_fp32_32)                                                               \
     X(patch_weight, patch_back_weight_bf16_16)                                                               \
     X(patch_weight, patch_back_weight_bf16_32)                                                               \
+    X(groups, groups_forward)                                                                                \
+    X(groups, groups_back_input)                                                                             \
+    X(groups, groups_back_weight)                                                                            \
     X(linear, linear_few_forward)                                                                            \
     X(linear, linear_few_back_input)                                                                         \
     X(linear, linear_few_back_weight)                                                                        \

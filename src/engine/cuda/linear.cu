@@ -66,7 +66,7 @@ extern "C" __global__ void linear_few_back_weight(struct call c)
     for (uint32_t i = 1; i < 8; i++)
         sum += sums[i][lane];
     if (j < n_in)
-        dweight[o * n_in + in_weights(c.in, j)] = sum;
+        put_gradient(seat, dweight + o * n_in + in_weights(c.in, j), sum);
     else
-        dbias[o] = sum;
+        put_gradient(seat, dbias + o, sum);
 }

@@ -62,19 +62,19 @@ static int longest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static fault time_launches(struct pass *p, size_t n, struct watch *w, struct engine_work *out)
+static fault time_launches(struct launches *p, size_t n, struct watch *w, struct engine_work *out)
 {
     for (size_t i = 0; i < p->n_launches; i++) {
         double ms;
         TRY(watch_start(w));
-        TRY(pass_run_one(p, i, n));
+        TRY(launches_run_one(p, i, n));
         TRY(watch_stop(w, &ms));
         note(out, cuda_kernel_names[p->launches[i].kernel], ms);
     }
     return OK;
 }
 
-fault measure_kernels(struct pass *p, size_t n, struct engine_work *out)
+fault measure_kernels(struct launches *p, size_t n, struct engine_work *out)
 {
     struct watch w;
     TRY(watch_open(&w, p->device));

@@ -1,4 +1,4 @@
-/* measure.h - how long each kernel of a pass takes, and how fast the device can copy and multiply; read by C
+/* measure.h - how long each kernel of a list of launches takes, and how fast the device can copy and multiply; read by C
  * and CUDA. */
 #ifndef VECHE_ENGINE_CUDA_MEASURE_H
 #define VECHE_ENGINE_CUDA_MEASURE_H
@@ -7,10 +7,10 @@
 enum { PEAK_ROUNDS = 2048, PEAK_CHAINS = 8 };
 
 #ifndef __CUDACC__
-#include "engine/cuda/pass.h"
+#include "engine/cuda/launches.h"
 
-/* The time of every launch of the pass for n seats, by kernel, longest first. */
-fault measure_kernels(struct pass *p, size_t n, struct engine_work *out);
+/* The time of every launch of the list for n seats, by kernel, longest first. */
+fault measure_kernels(struct launches *p, size_t n, struct engine_work *out);
 
 /* Ceilings: a copy from one half of n_bytes of memory to the other, and multiply-adds in registers. */
 fault measure_peaks(struct device *d, bool bf16, CUdeviceptr memory, size_t n_bytes, struct engine_work *out);

@@ -20,6 +20,11 @@ struct norm {
     size_t m;
 };
 
+static __device__ float *moments_of(const struct call *c)
+{
+    return (float *)at_seat(c->moments, {c->in.c, 1, 1}, 2).at;
+}
+
 static __device__ struct norm my_norm(const struct call *c)
 {
     struct norm n;
@@ -29,7 +34,7 @@ static __device__ struct norm my_norm(const struct call *c)
     n.dx = at_seat(c->dx[0], c->in, c->batch);
     n.weight = in_row(seat.params, c->weight);
     n.bias = in_row(seat.params, c->bias);
-    n.mean = c->moments + blockIdx.z * 2 * (size_t)c->in.c;
+    n.mean = moments_of(c);
     n.scale = n.mean + c->in.c;
     n.m = (size_t)c->batch * c->in.h * c->in.w;
     return n;
@@ -219,7 +224,7 @@ extern "C" __global__ void norm_finish(struct call c)
     struct pair sum = c.learning ? sum_of_stretches(&c, channel) : pair();
     if (channel >= c.in.c || threadIdx.x >= LANES)
         return;
-    float *moments = c.moments + blockIdx.z * 2 * (size_t)c.in.c;
+    float *moments = moments_of(&c);
     float *mean = in_row(seat.stats, c.mean) + channel;
     float *var = in_row(seat.stats, c.var) + channel;
     if (!c.learning) {
@@ -243,8 +248,8 @@ extern "C" __global__ void norm_back_finish(struct call c)
     if (channel >= c.in.c || threadIdx.x >= LANES)
         return;
     double m = (double)c.batch * c.in.h * c.in.w;
-    in_row(seat.grads, c.bias)[channel] = (float)sum.a;
-    in_row(seat.grads, c.weight)[channel] = (float)sum.b;
+    put_gradient(seat, in_row(seat.grads, c.bias) + channel, (float)sum.a);
+    put_gradient(seat, in_row(seat.grads, c.weight) + channel, (float)sum.b);
     float *slopes = c.slopes + blockIdx.z * 2 * (size_t)c.in.c;
     slopes[channel] = (float)(sum.a / m);
     slopes[c.in.c + channel] = (float)(sum.b / m);

@@ -84,8 +84,8 @@ static __device__ __forceinline__ void finish_backward(const struct norm_sums *n
     double scale = lines[NORM_SCALE * channels + k], inverse = lines[NORM_INVERSE * channels + k];
     double offset = lines[NORM_OFFSET * channels + k];
     double dbias = sums[k], dweight = inverse * sums[channels + k] + offset * sums[k];
-    seat.grads[n->bias + k] = (float)dbias;
-    seat.grads[n->weight + k] = (float)dweight;
+    put_gradient(seat, seat.grads + n->bias + k, (float)dbias);
+    put_gradient(seat, seat.grads + n->weight + k, (float)dweight);
     lines[NORM_BACK_G * channels + k] = (float)scale;
     lines[NORM_BACK_Y * channels + k] = (float)(-scale * inverse * dweight / m);
     lines[NORM_BACK_1 * channels + k] = (float)(-scale * (dbias + offset * dweight) / m);

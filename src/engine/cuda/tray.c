@@ -115,21 +115,34 @@ static size_t find_early(const struct tray *t, const struct held *h, size_t i)
     return t->n_early;
 }
 
-fault tray_seat(struct tray *t, const struct pick *picks, size_t batch, size_t i, size_t *place)
+/* Of n samples that were not sent ahead. */
+static size_t place_of_seat(const struct tray *t, size_t i, size_t n)
+{
+    return t->side * t->n_places + (t->n_seats + i) * n;
+}
+
+fault tray_seat(struct tray *t, const struct pick *picks, size_t n, size_t i, size_t *place)
 {
     struct held h;
-    TRY(samples_hold(t->train, picks, batch, &h));
+    TRY(samples_hold(t->train, picks, n, &h));
     size_t early = find_early(t, &h, i);
     t->seats[t->n_seated++] = h;
     if (early == t->n_early) {
-        *place = t->side * t->n_places + (t->n_seats + i) * batch;
-        return copy_and_keep(t, t->train, &h, batch, *place);
+        *place = place_of_seat(t, i, n);
+        return copy_and_keep(t, t->train, &h, n, *place);
     }
-    *place = t->side * t->n_places + early * batch;
+    *place = t->side * t->n_places + early * n;
     t->early[early].is_taken = true;
     samples_let_go(t->train, &t->early[early].held);
     samples_let_go(t->train, &h);
     return OK;
+}
+
+void tray_seat_labels(struct tray *t, const struct pick *picks, size_t n, size_t i, size_t *place)
+{
+    *place = place_of_seat(t, i, n);
+    for (size_t k = 0; k < n; k++)
+        t->labels_host[*place + k] = t->train->labels[picks[k].sample];
 }
 
 fault tray_piece(struct tray *t, const struct samples *s, size_t first, size_t n, size_t i, size_t *place)
@@ -154,6 +167,7 @@ fault tray_look_ahead(struct tray *t, size_t batch)
 {
     size_t first = (1 - t->side) * t->n_places;
     drop_early(t);
+    t->has_looked = true;
     for (size_t i = 0; i < t->n_seated; i++) {
         struct early e = {0};
         if (!samples_hold_next(t->train, &t->seats[i], &e.held))
@@ -169,11 +183,12 @@ fault tray_clear(struct tray *t, bool is_exam, fault f)
     fault waited = device_wait(t->device), ahead = CU(&t->device->driver, cuStreamSynchronize, t->ahead);
     let_go(t);
     t->n_seated = 0;
-    if (!is_exam)
-        t->side = 1 - t->side;
     f = f ? (fault_drop(waited), f) : waited;
     f = f ? (fault_drop(ahead), f) : ahead;
-    if (f)
+    if (f || (!is_exam && !t->has_looked))
         drop_early(t);
+    if (!is_exam)
+        t->side = 1 - t->side;
+    t->has_looked = false;
     return f;
 }

@@ -6,7 +6,9 @@
  *
  *   | batches that were sent ahead, [seats] | those that were not, [seats] |
  *
- *   tray_seat for each seat -> tray_send -> (the pass is queued) -> tray_look_ahead -> (the device is waited for) -> tray_clear
+ *   tray_seat for each seat -> tray_send -> (launches are queued) -> tray_look_ahead -> (the device is waited for) -> tray_clear
+ *
+ * Passes take the tray as lessons do, with their micro-batches in place of batches, and nothing is sent ahead for them.
  */
 #ifndef VECHE_ENGINE_CUDA_TRAY_H
 #define VECHE_ENGINE_CUDA_TRAY_H
@@ -35,6 +37,7 @@ struct tray {
     size_t n_seated;
     struct early *early; /* owned: [seats], in the first places of the side of the next lessons */
     size_t n_early;
+    bool has_looked; /* ahead, in this call */
 };
 
 static inline bool tray_is_open(const struct tray *t)
@@ -42,20 +45,23 @@ static inline bool tray_is_open(const struct tray *t)
     return t->train;
 }
 
-/* For lessons on so many seats, or as many samples of exams. */
+/* For lessons or passes on so many seats, or as many samples of exams. */
 fault tray_open(struct tray *t, struct device *device, const struct samples *train, size_t n_seats,
                 size_t batch, size_t exam_samples);
 void tray_close(struct tray *t);
 
-/* The batch of seat i of some lessons: where the first sample is in the tray. */
-fault tray_seat(struct tray *t, const struct pick *picks, size_t batch, size_t i, size_t *place);
+/* The samples of seat i, as many as every seat's of the call: where the first is in the tray. */
+fault tray_seat(struct tray *t, const struct pick *picks, size_t n, size_t i, size_t *place);
+/* The same where nobody reads the samples: their labels alone. */
+void tray_seat_labels(struct tray *t, const struct pick *picks, size_t n, size_t i, size_t *place);
 /* The samples [first, first + n), which are piece i of an exam. */
 fault tray_piece(struct tray *t, const struct samples *s, size_t first, size_t n, size_t i, size_t *place);
 /* The labels follow. */
 fault tray_send(struct tray *t, bool is_exam);
 /* The next batches of those who have their seats now. */
 fault tray_look_ahead(struct tray *t, size_t batch);
-/* The device has all that was sent. After a fault nothing is kept of what was sent ahead. */
+/* The device has all that was sent. What was sent ahead of this call and not taken is not kept, nor after a fault what was sent in
+ * it. */
 fault tray_clear(struct tray *t, bool is_exam, fault f);
 
 #endif

@@ -1,4 +1,5 @@
-/* values.cu - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape.
+/* values.cu - the ops that work number by number: add, concat, relu, tanh, sigmoid, dropout, reshape; and those that carry numbers
+ * to other parts and from there.
  *
  * Each thread takes every so-manieth number of its seat, or four, so any number of threads will do.
  */
@@ -72,6 +73,41 @@ extern "C" __global__ void add_backward(struct call c)
                 [=](float dy, float y) { return c.relu && !(y > 0) ? 0 : dy; });
 }
 
+/* Input k of a concat, its shape, and where its number i stands in the output. */
+static __device__ struct dims joined_dims(const struct call *c, int k)
+{
+    struct dims d = c->in;
+    d.c = k ? c->out.c - c->in.c : c->in.c;
+    return d;
+}
+
+static __device__ size_t joined_place(const struct call *c, int k, size_t i)
+{
+    uint32_t channels = joined_dims(c, k).c;
+    return i / channels * c->out.c + (k ? c->in.c : 0) + i % channels;
+}
+
+extern "C" __global__ void concat_forward(struct call c)
+{
+    struct numbers y = at_seat(c.y, c.out, c.batch);
+    for (int k = 0; k < 2; k++) {
+        struct numbers x = at_seat(c.x[k], joined_dims(&c, k), c.batch);
+        for (size_t i = my_first(); i < c.batch * size_of(joined_dims(&c, k)); i += my_step())
+            put(y, joined_place(&c, k, i), get(x, i));
+    }
+}
+
+/* Both inputs may be the same tensor: a thread owns a number of it. */
+extern "C" __global__ void concat_backward(struct call c)
+{
+    struct numbers dy = at_seat(c.dy, c.out, c.batch);
+    for (int k = 0; k < 2; k++) {
+        struct numbers dx = at_seat(c.dx[k], joined_dims(&c, k), c.batch);
+        for (size_t i = my_first(); dx.at && i < c.batch * size_of(joined_dims(&c, k)); i += my_step())
+            put(dx, i, get(dy, joined_place(&c, k, i)));
+    }
+}
+
 extern "C" __global__ void relu_forward(struct call c)
 {
     struct values v = my_values(&c);
@@ -122,28 +158,40 @@ static __device__ size_t in_device_order(struct dims d, size_t i)
     return (n * pixels + at % pixels) * d.c + at / pixels;
 }
 
-static __device__ float dropout_factor(const struct call *c, uint64_t key, size_t i)
+/* What is dropped goes by a number's place in the whole batch, of which the seat's samples may be a few. */
+struct dropping {
+    uint64_t key;
+    size_t first;
+};
+
+static __device__ struct dropping my_dropping(const struct call *c)
+{
+    struct seat seat = my_seat(c);
+    return {scramble(seat.seed, c->op), seat.first * size_of(c->in)};
+}
+
+static __device__ float dropout_factor(const struct call *c, struct dropping d, size_t i)
 {
     if (!c->learning)
         return 1;
-    bool keeps = (double)(scramble(key, in_graph_order(c->in, i)) >> 40) >= c->rate * 16777216.0;
+    bool keeps = (double)(scramble(d.key, d.first + in_graph_order(c->in, i)) >> 40) >= c->rate * 16777216.0;
     return keeps ? (float)(1 / (1 - c->rate)) : 0;
 }
 
 extern "C" __global__ void dropout_forward(struct call c)
 {
     struct values v = my_values(&c);
-    uint64_t key = scramble(my_seat(&c).seed, c.op);
+    struct dropping d = my_dropping(&c);
     EACH(i, v)
-    put(v.y, i, get(v.x[0], i) * dropout_factor(&c, key, i));
+    put(v.y, i, get(v.x[0], i) * dropout_factor(&c, d, i));
 }
 
 extern "C" __global__ void dropout_backward(struct call c)
 {
     struct values v = my_values(&c);
-    uint64_t key = scramble(my_seat(&c).seed, c.op);
+    struct dropping d = my_dropping(&c);
     EACH(i, v)
-    put(v.dx[0], i, get(v.dy, i) * dropout_factor(&c, key, i));
+    put(v.dx[0], i, get(v.dy, i) * dropout_factor(&c, d, i));
 }
 
 extern "C" __global__ void reshape_forward(struct call c)
@@ -158,4 +206,37 @@ extern "C" __global__ void reshape_backward(struct call c)
     struct values v = my_values(&c);
     EACH(i, v)
     put(v.dx[0], i, get(v.dy, in_device_order(c.out, in_graph_order(c.in, i))));
+}
+
+/* What crosses lies in the rows as it does everywhere, in the graph's order; these ops have the same shape on both sides. */
+extern "C" __global__ void send_forward(struct call c)
+{
+    struct values v = my_values(&c);
+    float *to = my_seat(&c).outputs + c.values_at;
+    EACH(i, v)
+    to[in_graph_order(c.in, i)] = get(v.x[0], i);
+}
+
+extern "C" __global__ void send_backward(struct call c)
+{
+    struct values v = my_values(&c);
+    const float *from = my_seat(&c).output_grads + c.grads_at;
+    EACH(i, v)
+    put(v.dx[0], i, from[in_graph_order(c.in, i)]);
+}
+
+extern "C" __global__ void receive_forward(struct call c)
+{
+    struct values v = my_values(&c);
+    const float *from = my_seat(&c).inputs + c.values_at;
+    EACH(i, v)
+    put(v.y, i, from[in_graph_order(c.in, i)]);
+}
+
+extern "C" __global__ void receive_backward(struct call c)
+{
+    struct values v = my_values(&c);
+    float *to = my_seat(&c).input_grads + c.grads_at;
+    EACH(i, v)
+    to[in_graph_order(c.in, i)] = get(v.dy, i);
 }

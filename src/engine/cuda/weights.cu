@@ -130,10 +130,12 @@ static __device__ __forceinline__ void linear_back_weight(const struct call &c)
     struct layer l = my_layer(&c);
     uint32_t n_in = (uint32_t)size_of(c.in);
     struct order order = in_weights(c.in);
-    float *out = in_row(my_seat(&c).grads, c.weight);
-    multiply<KIND, COLUMNS>(
-        lines<true>(l.dy, c.out.c), lines<true>(l.x, n_in), c.out.c, n_in, c.batch, 1,
-        [&](uint32_t o, uint32_t j, float sum) { out[o * (size_t)n_in + order.at(j)] = sum; });
+    struct seat seat = my_seat(&c);
+    float *out = in_row(seat.grads, c.weight);
+    multiply<KIND, COLUMNS>(lines<true>(l.dy, c.out.c), lines<true>(l.x, n_in), c.out.c, n_in, c.batch, 1,
+                            [&](uint32_t o, uint32_t j, float sum) {
+                                put_gradient(seat, out + o * (size_t)n_in + order.at(j), sum);
+                            });
 }
 
 #define KERNEL(name, kind, columns)                                                                          \
@@ -177,13 +179,14 @@ extern "C" __global__ void add_outputs(struct call c)
 /* The stretches of a weight gradient, added in order. */
 extern "C" __global__ void add_stretches(struct call c)
 {
-    size_t size = (size_t)c.out.c * c.in.c * c.kernel * c.kernel;
-    float *out = in_row(my_seat(&c).grads, c.weight);
+    size_t size = (size_t)c.out.c * (c.in.c / c.groups) * c.kernel * c.kernel;
+    struct seat seat = my_seat(&c);
+    float *out = in_row(seat.grads, c.weight);
     for (size_t i = my_first(); i < size; i += my_step()) {
         float sum = 0;
         for (uint32_t s = 0; s < c.splits; s++)
             sum += stretch_place(&c, size, s)[i];
-        out[i] = sum;
+        put_gradient(seat, out + i, sum);
     }
 }
 
@@ -203,5 +206,6 @@ extern "C" __global__ void bias_gradient(struct call c)
         return;
     for (uint32_t i = 1; i < 32; i++)
         sum += sums[i][lane];
-    in_row(my_seat(&c).grads, c.bias)[o] = (float)sum;
+    struct seat seat = my_seat(&c);
+    put_gradient(seat, in_row(seat.grads, c.bias) + o, (float)sum);
 }

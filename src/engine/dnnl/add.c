@@ -75,4 +75,4 @@ static void add_backward(struct program *p, struct unit *u)
     }
 }
 
-const struct op_maker add_maker = {NULL, add_forward, add_backward, true};
+const struct op_maker add_maker = {.forward = add_forward, .backward = add_backward, .takes_prior = true};

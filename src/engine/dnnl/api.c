@@ -241,6 +241,15 @@ static order *order_of_four(size_t a, size_t b, size_t c, size_t e, enum number 
     return order_new(4, dims, type_of(number), tag);
 }
 
+/* [group][out][in][kernel][kernel]; of one group, the last four. */
+static order *order_of_weights(const struct conv_shape *s, enum number number)
+{
+    dnnl_dim_t g = (dnnl_dim_t)s->groups, k = (dnnl_dim_t)s->kernel;
+    dnnl_dims_t dims = {g, (dnnl_dim_t)s->c_out / g, (dnnl_dim_t)s->c_in / g, k, k};
+    return g > 1 ? order_new(5, dims, type_of(number), dnnl_format_tag_any)
+                 : order_new(4, dims + 1, type_of(number), dnnl_format_tag_any);
+}
+
 static dnnl_format_tag_t tag_of(enum format f)
 {
     static const dnnl_format_tag_t tags[] = {dnnl_nchw, dnnl_nhwc, dnnl_nChw8c, dnnl_nChw16c,
@@ -269,8 +278,8 @@ static fault conv_parts_init(struct conv_parts *p, const struct conv_shape *s)
     dnnl_dims_t bias = {(dnnl_dim_t)s->c_out};
     p->in = order_of_four(s->n, s->c_in, s->h_in, s->w_in, s->number, tag_of(s->in));
     p->out = order_of_four(s->n, s->c_out, s->h_out, s->w_out, s->number, tag_of(s->out));
-    p->weights = order_of_four(s->c_out, s->c_in, s->kernel, s->kernel, s->number, dnnl_format_tag_any);
-    p->gradient = order_of_four(s->c_out, s->c_in, s->kernel, s->kernel, NUMBER_F32, dnnl_format_tag_any);
+    p->weights = order_of_weights(s, s->number);
+    p->gradient = order_of_weights(s, NUMBER_F32);
     p->bias = s->bias ? order_new(1, bias, dnnl_f32, dnnl_a) : NULL;
     if (!p->in || !p->out || !p->weights || !p->gradient || (s->bias && !p->bias))
         return OUT_OF_MEMORY;
@@ -317,66 +326,66 @@ static fault back_descriptor(struct onednn *d, const struct conv_parts *p, bool 
     return check(s, "such a gradient of a convolution");
 }
 
-static void conv_args(struct recipe *r, enum pass pass, const order *bias)
+static void conv_args(struct recipe *r, enum conv_work work, const order *bias)
 {
-    switch (pass) {
-    case PASS_FORWARD:
+    switch (work) {
+    case CONV_FORWARD:
         recipe_add(r, DNNL_ARG_SRC, dnnl_query_src_md);
         recipe_add(r, DNNL_ARG_WEIGHTS, dnnl_query_weights_md);
         recipe_add(r, DNNL_ARG_DST, dnnl_query_dst_md);
         break;
-    case PASS_DATA:
+    case CONV_DATA:
         recipe_add(r, DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md);
         recipe_add(r, DNNL_ARG_WEIGHTS, dnnl_query_weights_md);
         recipe_add(r, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md);
         break;
-    case PASS_WEIGHTS:
+    case CONV_WEIGHTS:
         recipe_add(r, DNNL_ARG_SRC, dnnl_query_src_md);
         recipe_add(r, DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md);
         recipe_add(r, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md);
         break;
     }
-    if (bias && pass != PASS_DATA) {
-        r->names[r->n_args] = pass == PASS_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS;
+    if (bias && work != CONV_DATA) {
+        r->names[r->n_args] = work == CONV_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS;
         r->orders[r->n_args++] = bias;
     }
 }
 
-static fault conv_descriptor(struct onednn *d, const struct conv_parts *p, enum pass pass, bool winograd,
+static fault conv_descriptor(struct onednn *d, const struct conv_parts *p, enum conv_work work, bool winograd,
                              const order *like, dnnl_primitive_desc_t *out)
 {
-    return pass == PASS_FORWARD ? forward_descriptor(d, p, winograd, like, out)
-                                : back_descriptor(d, p, pass == PASS_DATA, winograd, like, out);
+    return work == CONV_FORWARD ? forward_descriptor(d, p, winograd, like, out)
+                                : back_descriptor(d, p, work == CONV_DATA, winograd, like, out);
 }
 
-static fault conv_make(struct onednn *d, const struct conv_parts *p, enum pass pass, bool winograd,
+static fault conv_make(struct onednn *d, const struct conv_parts *p, enum conv_work work, bool winograd,
                        const order *like, struct kernel **out)
 {
     struct recipe r = {0};
-    TRY(conv_descriptor(d, p, pass, winograd, like, &r.descriptor));
-    conv_args(&r, pass, p->bias);
+    TRY(conv_descriptor(d, p, work, winograd, like, &r.descriptor));
+    conv_args(&r, work, p->bias);
     return kernel_make(d, &r, out);
 }
 
-fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum pass pass, bool winograd,
+fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum conv_work work, bool winograd,
                   const struct kernel *like, struct kernel **out)
 {
     struct conv_parts p;
     fault f = conv_parts_init(&p, s);
     if (!f)
-        f = conv_make(d, &p, pass, winograd, like ? like->weights : NULL, out);
+        f = conv_make(d, &p, work, winograd, like ? like->weights : NULL, out);
     conv_parts_release(&p);
     return f;
 }
 
-fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum pass pass, const struct kernel *like,
-                    bool *out)
+fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum conv_work work,
+                    const struct kernel *like, bool *out)
 {
     struct conv_parts p;
     dnnl_primitive_desc_t descriptor;
     fault f = conv_parts_init(&p, s);
     if (!f)
-        f = conv_descriptor(d, &p, pass, false, like ? like->weights : NULL, &descriptor);
+        f = conv_descriptor(d, &p, work, false, like ? like->weights : NULL, &descriptor);
     conv_parts_release(&p);
     TRY(f);
     const char *name = "";
@@ -427,7 +436,8 @@ static fault reorder(struct onednn *d, const order *from, const order *to, struc
 
 static order *plain_weights(const struct kernel *of)
 {
-    return order_new(4, order_look(of->weights).dims, dnnl_f32, dnnl_oihw);
+    struct order_view v = order_look(of->weights);
+    return order_new(v.n_dims, v.dims, dnnl_f32, v.n_dims == 5 ? dnnl_goihw : dnnl_oihw);
 }
 
 fault kernel_pack(struct onednn *d, const struct kernel *of, struct kernel **out)

@@ -40,7 +40,7 @@ int onednn_threads(int n);
 struct conv_shape {
     size_t n; /* samples */
     size_t c_in, h_in, w_in, c_out, h_out, w_out;
-    size_t kernel, stride, pad;
+    size_t kernel, stride, pad, groups;
     bool bias;
     enum number number;
     enum format in, out; /* in: FORMAT_ANY to let oneDNN choose, see kernel_format */
@@ -48,16 +48,16 @@ struct conv_shape {
 
 /* What a convolution computes and the order of its arguments in kernel_run. Weights and their gradient
  * (always fp32) lie as oneDNN likes, see kernel_pack. */
-enum pass {
-    PASS_FORWARD, /* x, weights, y, bias  */
-    PASS_DATA,    /* dx, weights, dy      */
-    PASS_WEIGHTS, /* x, dweights, dy, dbias */
+enum conv_work {
+    CONV_FORWARD, /* x, weights, y, bias  */
+    CONV_DATA,    /* dx, weights, dy      */
+    CONV_WEIGHTS, /* x, dweights, dy, dbias */
 };
 enum { ARG_WEIGHTS = 1, MOST_ARGS = 5 };
 
 /* FAULT_ENGINE where oneDNN has no such kernel; with `winograd` that is common. `like`: a kernel of the same
- * pass whose order of weights is to be kept, or NULL. */
-fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum pass pass, bool winograd,
+ * kind whose order of weights is to be kept, or NULL. */
+fault kernel_conv(struct onednn *d, const struct conv_shape *s, enum conv_work work, bool winograd,
                   const struct kernel *like, struct kernel **out);
 
 /* c [m x n] fp32 = a [m x k] times b [k x n], each with its row and column step in numbers. */
@@ -69,7 +69,7 @@ struct product_shape {
 fault kernel_product(struct onednn *d, const struct product_shape *s,
                      struct kernel **out); /* args: a, b, c */
 
-/* Between fp32 weights [dims[0]][dims[1]][dims[2]][dims[3]] and the order an argument of another kernel has.
+/* Between fp32 weights [out][in / groups][kernel][kernel] and the order an argument of another kernel has.
  */
 fault kernel_pack(struct onednn *d, const struct kernel *of, struct kernel **out);   /* args: plain, packed */
 fault kernel_unpack(struct onednn *d, const struct kernel *of, struct kernel **out); /* args: packed, plain */
@@ -84,8 +84,8 @@ fault kernel_pack_input(struct onednn *d, const struct kernel *of, enum format f
                         struct kernel **out); /* args: input, packed */
 
 /* Whether oneDNN has only its naive loops for this, slower by a factor of hundreds; nothing is compiled. */
-fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum pass pass, const struct kernel *like,
-                    bool *out);
+fault conv_is_naive(struct onednn *d, const struct conv_shape *s, enum conv_work work,
+                    const struct kernel *like, bool *out);
 
 void kernel_run(const struct kernel *k, int worker, void *const *args);
 

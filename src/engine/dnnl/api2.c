@@ -41,8 +41,8 @@ struct order_view order_look(const order *o)
 {
     const dnnl_blocking_desc_t *b = &o->format_desc.blocking;
     if (o->format_kind != dnnl_blocked)
-        return (struct order_view){.type = o->data_type, .dims = o->dims};
-    return (struct order_view){o->data_type,   o->dims,       b->strides,
+        return (struct order_view){.type = o->data_type, .n_dims = o->ndims, .dims = o->dims};
+    return (struct order_view){o->data_type,   o->ndims,      o->dims,      b->strides,
                                b->inner_nblks, b->inner_blks, b->inner_idxs};
 }
 

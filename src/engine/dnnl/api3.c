@@ -44,6 +44,7 @@ struct order_view order_look(const order *o)
 {
     struct order_view v = {.dims = ask(o, dnnl_query_dims)};
     dnnl_memory_desc_query(o, dnnl_query_data_type, &v.type);
+    dnnl_memory_desc_query(o, dnnl_query_ndims_s32, &v.n_dims);
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     dnnl_memory_desc_query(o, dnnl_query_format_kind, &kind);
     if (kind != dnnl_blocked)

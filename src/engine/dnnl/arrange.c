@@ -3,7 +3,7 @@
  * oneDNN is asked once which order of channels its convolutions like. Tensors that meet in an op which works
  * element by element lie alike, so such ops never convert anything:
  *
- *   the input, read by one convolution only   as that convolution likes it
+ *   the input, read by one convolution only   as that convolution likes it, but not one of groups
  *   the input, read by one linear layer only  plain
  *   pixels, or a convolution among them       oneDNN's order, in the program's kind of number
  *   vectors                                   flat, always fp32
@@ -16,6 +16,7 @@ static bool ties_in_and_out(enum op_kind kind)
     switch (kind) {
     case OP_BATCHNORM:
     case OP_ADD:
+    case OP_CONCAT:
     case OP_RELU:
     case OP_TANH:
     case OP_SIGMOID:
@@ -61,7 +62,7 @@ static fault gradient_is_naive(struct program *p, struct conv_shape s, enum form
 {
     s.in = in;
     s.out = out;
-    return conv_is_naive(p->onednn, &s, PASS_WEIGHTS, NULL, is);
+    return conv_is_naive(p->onednn, &s, CONV_WEIGHTS, NULL, is);
 }
 
 /* The order oneDNN likes for a convolution of middle size. Before AVX2 it likes blocks on the way forward and
@@ -78,11 +79,12 @@ static fault ask_spatial_format(struct program *p)
                            .kernel = 3,
                            .stride = 1,
                            .pad = 1,
+                           .groups = 1,
                            .number = p->number,
                            .in = FORMAT_ANY,
                            .out = FORMAT_ANY};
     struct kernel *k;
-    fault f = kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k);
+    fault f = kernel_conv(p->onednn, &s, CONV_FORWARD, false, NULL, &k);
     if (f && p->number == NUMBER_BF16)
         f = fault_before(f, "this processor does not compute in bf16: ");
     TRY(f);
@@ -104,12 +106,12 @@ static fault ask_input_format(struct program *p, const struct op *op, enum forma
     s.in = FORMAT_ANY;
     s.out = p->spatial;
     struct kernel *k;
-    TRY(kernel_conv(p->onednn, &s, PASS_FORWARD, false, NULL, &k));
+    TRY(kernel_conv(p->onednn, &s, CONV_FORWARD, false, NULL, &k));
     *out = kernel_format(k);
     if (!p->is_learning)
         return OK;
     bool this_is_naive, any_is_naive;
-    s.c_out = layout_stored(&p->layouts[op->out]);
+    s.c_out = layout_stored(&p->layouts_of_whole[op->out]);
     TRY(gradient_is_naive(p, s, *out, p->spatial, &this_is_naive));
     TRY(gradient_is_naive(p, s, FORMAT_ANY, p->spatial, &any_is_naive));
     if (this_is_naive && any_is_naive)
@@ -120,11 +122,10 @@ static fault ask_input_format(struct program *p, const struct op *op, enum forma
 static void choose_chunk(struct program *p)
 {
     enum { CACHE = 1 << 20, MOST = 32, FEWEST_CHUNKS = 4 };
-    const struct graph *g = p->setup->graph;
     size_t largest = 1;
-    for (size_t t = 1; t < g->n_tensors; t++)
-        if (layout_sample_bytes(&p->layouts[t]) > largest)
-            largest = layout_sample_bytes(&p->layouts[t]);
+    for (size_t t = 1; t < p->setup->graph->whole->n_tensors; t++)
+        if (layout_sample_bytes(&p->layouts_of_whole[t]) > largest)
+            largest = layout_sample_bytes(&p->layouts_of_whole[t]);
     size_t most = CACHE / largest;
     if (most > (p->batch + FEWEST_CHUNKS - 1) / FEWEST_CHUNKS)
         most = (p->batch + FEWEST_CHUNKS - 1) / FEWEST_CHUNKS;
@@ -139,13 +140,13 @@ static void choose_chunk(struct program *p)
     p->n_chunks = (p->batch + p->chunk - 1) / p->chunk;
 }
 
-fault program_arrange(struct program *p)
+static fault arrange_whole(struct program *p)
 {
-    const struct graph *g = p->setup->graph;
+    const struct graph *g = p->setup->graph->whole;
     int *above = ARENA_NEW(&p->arena, int, g->n_tensors);
     bool *is_spatial = ARENA_NEW(&p->arena, bool, g->n_tensors);
-    p->layouts = ARENA_NEW(&p->arena, struct layout, g->n_tensors);
-    if (!above || !is_spatial || !p->layouts)
+    struct layout *layouts = p->layouts_of_whole = ARENA_NEW(&p->arena, struct layout, g->n_tensors);
+    if (!above || !is_spatial || !layouts)
         return OUT_OF_MEMORY;
     for (size_t t = 0; t < g->n_tensors; t++)
         above[t] = (int)t;
@@ -163,17 +164,29 @@ fault program_arrange(struct program *p)
             is_spatial[root_of(above, g->ops[i].in[0])] = is_spatial[root_of(above, g->ops[i].out)] = true;
     TRY(ask_spatial_format(p));
     for (size_t t = 0; t < g->n_tensors; t++)
-        p->layouts[t] = is_spatial[root_of(above, (int)t)]
-                            ? layout_of(g->tensors[t].shape, p->spatial, p->number)
-                            : layout_of(g->tensors[t].shape, FORMAT_LAST, NUMBER_F32);
+        layouts[t] = is_spatial[root_of(above, (int)t)]
+                         ? layout_of(g->tensors[t].shape, p->spatial, p->number)
+                         : layout_of(g->tensors[t].shape, FORMAT_LAST, NUMBER_F32);
     const struct op *first = only_reader(g);
-    if (first && first->kind == OP_CONV) {
+    if (first && first->kind == OP_CONV && first->groups == 1) {
         enum format format;
         TRY(ask_input_format(p, first, &format));
-        p->layouts[0] = layout_of(g->input, format, p->number);
+        layouts[0] = layout_of(g->input, format, p->number);
     } else if (first && first->kind == OP_LINEAR) {
-        p->layouts[0] = layout_of(g->input, FORMAT_PLAIN, NUMBER_F32);
+        layouts[0] = layout_of(g->input, FORMAT_PLAIN, NUMBER_F32);
     }
+    return OK;
+}
+
+fault program_arrange(struct program *p)
+{
+    const struct graph *g = p->setup->graph;
+    p->layouts = ARENA_NEW(&p->arena, struct layout, g->n_tensors);
+    if (!p->layouts)
+        return OUT_OF_MEMORY;
+    TRY(arrange_whole(p));
+    for (size_t t = 0; t < g->n_tensors; t++)
+        p->layouts[t] = p->layouts_of_whole[g->tensors[t].whole];
     choose_chunk(p);
     return OK;
 }

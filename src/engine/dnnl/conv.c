@@ -7,7 +7,8 @@
  *
  * oneDNN has nothing but naive loops where a blocked x has fewer channels than a block. Such a convolution is
  * made over the blocks' padding as well, whose channels hold zeros in x and y and get zeros for weights and
- * bias.
+ * bias. The same holds of groups that have fewer channels than a block: several are made as one, with zeros for
+ * the weights between them.
  *
  * Where our own Winograd kernels (conv_own.c) are not in the build, oneDNN's are asked for by name where they
  * win: 3x3, stride 1, fp32, from 16 channels, for the data gradient from 32.
@@ -27,8 +28,8 @@ struct way {
 enum { WHOLE, TAIL, N_SIZES }; /* chunks of full size, and the last when it is smaller */
 
 struct conv {
-    size_t c_in, c_out; /* channels, with those of the padding where it is widened       */
-    int wide;           /* buffer: weights and bias over all of these, or NO_BUFFER      */
+    size_t c_in, c_out, groups; /* channels, with those of the padding where it is widened */
+    int wide;                   /* buffer: weights and bias over all of these, or NO_BUFFER */
     struct way forward[N_SIZES], data[N_SIZES];
     struct kernel *gradient[N_SIZES], *unpack;
     struct kernel *turn[N_SIZES]; /* x into the order that the gradient reads, or NULL */
@@ -40,7 +41,8 @@ struct conv {
 
 struct conv_shape conv_shape_of(const struct program *p, const struct op *op, size_t n)
 {
-    const struct graph *g = p->setup->graph;
+    const struct graph *g = p->setup->graph->whole;
+    op = &g->ops[op->number];
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
     return (struct conv_shape){.n = n,
                                .c_in = in.c,
@@ -52,10 +54,11 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
                                .kernel = op->kernel,
                                .stride = op->stride,
                                .pad = op->pad,
+                               .groups = op->groups,
                                .bias = op->bias >= 0,
                                .number = p->number,
-                               .in = p->layouts[op->in[0]].format,
-                               .out = p->layouts[op->out].format};
+                               .in = p->layouts_of_whole[op->in[0]].format,
+                               .out = p->layouts_of_whole[op->out].format};
 }
 
 static struct conv_shape widened_shape(const struct program *p, const struct unit *u, size_t n)
@@ -64,52 +67,86 @@ static struct conv_shape widened_shape(const struct program *p, const struct uni
     struct conv_shape s = conv_shape_of(p, u->op, n);
     s.c_in = c->c_in;
     s.c_out = c->c_out;
+    s.groups = c->groups;
     return s;
 }
 
 static size_t weight_floats(const struct unit *u) /* as wide as it is made */
 {
     const struct conv *c = u->own;
-    return c->c_out * c->c_in * u->op->kernel * u->op->kernel;
+    return c->c_out * (c->c_in / c->groups) * u->op->kernel * u->op->kernel;
 }
 
-static bool suits_winograd(const struct conv_shape *s, enum pass pass)
+static bool suits_winograd(const struct conv_shape *s, enum conv_work work)
 {
-    size_t fewest = pass == PASS_DATA ? 32 : 16;
-    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->c_in >= fewest &&
-           s->c_out >= fewest;
+    size_t fewest = work == CONV_DATA ? 32 : 16;
+    return s->number == NUMBER_F32 && s->kernel == 3 && s->stride == 1 && s->groups == 1 &&
+           s->c_in >= fewest && s->c_out >= fewest;
 }
 
 /* Winograd where it wins and oneDNN has it, else direct. */
-static fault best_conv(struct program *p, const struct conv_shape *s, enum pass pass,
+static fault best_conv(struct program *p, const struct conv_shape *s, enum conv_work work,
                        const struct kernel *like, struct kernel **out)
 {
-    if (suits_winograd(s, pass)) {
-        fault f = kernel_conv(p->onednn, s, pass, true, like, out);
+    if (suits_winograd(s, work)) {
+        fault f = kernel_conv(p->onednn, s, work, true, like, out);
         if (!f)
             return OK;
         fault_drop(f);
     }
-    return kernel_conv(p->onednn, s, pass, false, like, out);
+    return kernel_conv(p->onednn, s, work, false, like, out);
+}
+
+/* Whether every way through it that is wanted has more than naive loops. */
+static fault is_fast(struct program *p, const struct unit *u, const struct conv_shape *s, bool *out)
+{
+    const bool wanted[] = {
+        [CONV_FORWARD] = true, [CONV_DATA] = u->wanted[0], [CONV_WEIGHTS] = p->is_learning};
+    bool naive = false;
+    for (int work = CONV_FORWARD; !naive && work <= CONV_WEIGHTS; work++)
+        if (wanted[work])
+            TRY(conv_is_naive(p->onednn, s, (enum conv_work)work, NULL, &naive));
+    *out = !naive;
+    return OK;
+}
+
+/* The least that is fast: several groups as one; of groups of a single channel, those of a block; all as one. */
+static fault widen_shape(struct program *p, const struct unit *u, struct conv_shape *s)
+{
+    const struct conv_shape narrow = *s;
+    size_t in = layout_stored(&u->in), out = layout_stored(&u->out);
+    bool fast = false;
+    for (size_t n = narrow.groups / 2; !fast && n > 1; n--)
+        if (narrow.groups % n == 0) {
+            *s = narrow;
+            s->groups = n;
+            TRY(is_fast(p, u, s, &fast));
+        }
+    if (!fast && narrow.groups == narrow.c_in && narrow.groups == narrow.c_out && in % u->in.lanes == 0) {
+        s->c_in = s->c_out = in;
+        s->groups = in / u->in.lanes;
+        TRY(is_fast(p, u, s, &fast));
+    }
+    if (fast)
+        return OK;
+    s->c_in = in;
+    s->c_out = out;
+    s->groups = 1;
+    return OK;
 }
 
 static fault choose_width(struct program *p, const struct unit *u, struct conv *c)
 {
     struct conv_shape s = conv_shape_of(p, u->op, p->chunk);
-    bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, naive = false;
-    const bool wanted[] = {
-        [PASS_FORWARD] = true, [PASS_DATA] = u->wanted[0], [PASS_WEIGHTS] = p->is_learning};
+    bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, fast = true;
+    if (has_padding || s.groups > 1)
+        TRY(is_fast(p, u, &s, &fast));
+    if (!fast)
+        TRY(widen_shape(p, u, &s));
     c->c_in = s.c_in;
     c->c_out = s.c_out;
-    c->wide = NO_BUFFER;
-    for (int pass = PASS_FORWARD; has_padding && !naive && pass <= PASS_WEIGHTS; pass++)
-        if (wanted[pass])
-            TRY(conv_is_naive(p->onednn, &s, (enum pass)pass, NULL, &naive));
-    if (!naive)
-        return OK;
-    c->c_in = layout_stored(&u->in);
-    c->c_out = layout_stored(&u->out);
-    c->wide = buffer_keep(p, (weight_floats(u) + c->c_out) * sizeof(float));
+    c->groups = s.groups;
+    c->wide = fast ? NO_BUFFER : buffer_prepare(p, (weight_floats(u) + c->c_out) * sizeof(float));
     return OK;
 }
 
@@ -120,7 +157,7 @@ static fault way_weights(struct program *p, struct way *w, const struct way *bef
         w->weights = before->weights;
         return OK;
     }
-    w->weights = buffer_keep(p, kernel_weight_bytes(w->kernel));
+    w->weights = buffer_prepare(p, kernel_weight_bytes(w->kernel));
     return kernel_pack(p->onednn, w->kernel, &w->pack);
 }
 
@@ -134,12 +171,12 @@ static fault make_gradient(struct program *p, const struct unit *u, struct conv 
     struct kernel **k = &c->gradient[i];
     bool is_naive, any_is_naive = true;
     any.in = FORMAT_ANY;
-    TRY(conv_is_naive(p->onednn, &s, PASS_WEIGHTS, like, &is_naive));
+    TRY(conv_is_naive(p->onednn, &s, CONV_WEIGHTS, like, &is_naive));
     if (is_naive)
-        TRY(conv_is_naive(p->onednn, &any, PASS_WEIGHTS, like, &any_is_naive));
+        TRY(conv_is_naive(p->onednn, &any, CONV_WEIGHTS, like, &any_is_naive));
     if (any_is_naive)
-        return best_conv(p, &s, PASS_WEIGHTS, like, k);
-    TRY(kernel_conv(p->onednn, &any, PASS_WEIGHTS, false, like, k));
+        return best_conv(p, &s, CONV_WEIGHTS, like, k);
+    TRY(kernel_conv(p->onednn, &any, CONV_WEIGHTS, false, like, k));
     if (kernel_format(*k) == u->in.format)
         return OK;
     flat_reserve(p, kernel_input_bytes(*k));
@@ -175,11 +212,11 @@ static fault conv_prepare(struct program *p, struct unit *u)
         if (!n)
             continue;
         struct conv_shape s = widened_shape(p, u, n);
-        TRY(best_conv(p, &s, PASS_FORWARD, NULL, &c->forward[i].kernel));
+        TRY(best_conv(p, &s, CONV_FORWARD, NULL, &c->forward[i].kernel));
         TRY(way_weights(p, &c->forward[i], i ? &c->forward[WHOLE] : NULL));
         if (!u->wanted[0])
             continue;
-        TRY(best_conv(p, &s, PASS_DATA, NULL, &c->data[i].kernel));
+        TRY(best_conv(p, &s, CONV_DATA, NULL, &c->data[i].kernel));
         TRY(way_weights(p, &c->data[i], i ? &c->data[WHOLE] : NULL));
     }
     if (p->is_learning)
@@ -188,7 +225,18 @@ static fault conv_prepare(struct program *p, struct unit *u)
     return OK;
 }
 
-/* Weights and bias of the replica among zeros for the padding's channels. */
+/* Where the weights of output channel o begin among those of the wide convolution; `n` floats of them. */
+static size_t wide_place(const struct unit *u, size_t o, size_t *n)
+{
+    const struct conv *c = u->own;
+    size_t window = u->op->kernel * u->op->kernel, of_group = u->in.shape.c / u->op->groups;
+    size_t first = o / (u->out.shape.c / u->op->groups) * of_group, wide_in = c->c_in / c->groups;
+    size_t wide_first = o / (c->c_out / c->groups) * wide_in;
+    *n = of_group * window;
+    return (o * wide_in + first - wide_first) * window;
+}
+
+/* Weights and bias of the replica among zeros for the padding's channels, and between groups. */
 static const float *widen(const struct task *t, const struct unit *u)
 {
     const struct conv *c = u->own;
@@ -197,10 +245,11 @@ static const float *widen(const struct task *t, const struct unit *u)
     if (c->wide == NO_BUFFER)
         return weights;
     float *wide = task_kept(t, c->wide);
-    size_t window = u->op->kernel * u->op->kernel, n = u->in.shape.c * window, step = c->c_in * window;
     memset(wide, 0, (weight_floats(u) + c->c_out) * sizeof *wide);
-    for (size_t o = 0; o < u->out.shape.c; o++)
-        memcpy(wide + o * step, weights + o * n, n * sizeof *wide);
+    for (size_t o = 0, n; o < u->out.shape.c; o++) {
+        size_t at = wide_place(u, o, &n);
+        memcpy(wide + at, weights + o * n, n * sizeof *wide);
+    }
     if (u->op->bias >= 0)
         memcpy(wide + weight_floats(u), t->frame->params + g->params[u->op->bias].offset,
                u->out.shape.c * sizeof *wide);
@@ -270,10 +319,11 @@ static void unpack_gradient(const struct task *t, const struct unit *u, float *p
 {
     const struct conv *c = u->own;
     float *wide = c->wide == NO_BUFFER ? row : task_kept(t, c->wide);
-    size_t window = u->op->kernel * u->op->kernel, n = u->in.shape.c * window, step = c->c_in * window;
     kernel_run(c->unpack, t->worker, (void *[]){packed, wide});
-    for (size_t o = 0; wide != row && o < u->out.shape.c; o++)
-        memcpy(row + o * n, wide + o * step, n * sizeof *row);
+    for (size_t o = 0, n; wide != row && o < u->out.shape.c; o++) {
+        size_t at = wide_place(u, o, &n);
+        memcpy(row + o * n, wide + at, n * sizeof *row);
+    }
 }
 
 static void sum_gradient(const struct task *t, const struct unit *u)
@@ -301,23 +351,33 @@ static void conv_forward(struct program *p, struct unit *u)
     job_chunk(p, forward_chunk, u);
 }
 
-static void conv_backward(struct program *p, struct unit *u)
+static void conv_gradient(struct program *p, struct unit *u)
 {
     const struct conv *c = u->own;
     buffer_use(p, u->x[0]);
     buffer_use(p, u->dy);
     buffer_use_whole(p, c->partial);
     job_chunk(p, gradient_chunk, u);
-    if (u->wanted[0]) {
-        buffer_use(p, u->dx[0]);
-        buffer_use(p, u->prior[0]);
-        if (u->adds[0])
-            buffer_use(p, c->spare);
-        job_chunk(p, data_chunk, u);
-    }
     buffer_use_next(p, c->partial);
     job_slices_next(p, sum_gradient, u, 1);
     u->final_phase = p->n_phases + 1;
 }
 
-const struct op_maker conv_maker = {conv_prepare, conv_forward, conv_backward, true};
+static void conv_backward(struct program *p, struct unit *u)
+{
+    const struct conv *c = u->own;
+    if (!u->wanted[0])
+        return;
+    buffer_use(p, u->dy);
+    buffer_use(p, u->dx[0]);
+    buffer_use(p, u->prior[0]);
+    if (u->adds[0])
+        buffer_use(p, c->spare);
+    job_chunk(p, data_chunk, u);
+}
+
+const struct op_maker conv_maker = {.prepare = conv_prepare,
+                                    .forward = conv_forward,
+                                    .weights = conv_gradient,
+                                    .backward = conv_backward,
+                                    .takes_prior = true};

@@ -4,7 +4,7 @@
 
 #include "engine/dnnl/program.h"
 
-/* The shape of a convolution over n samples, with layouts as the program has arranged them. */
+/* The shape of a convolution over n samples, with layouts as the program has arranged the whole. */
 struct conv_shape conv_shape_of(const struct program *p, const struct op *op, size_t n);
 
 #endif

@@ -5,8 +5,8 @@
  *   backward:  a partial gradient of w for each chunk; dx from dy
  *   one phase later: the partial gradients are summed in the chunks' order into the replica's row
  *
- * Beside that it does what fold.c gave it of its neighbours' work. A bias is left to the batchnorm behind,
- * which takes away any constant again: it moves only the remembered mean, and its gradient is zero.
+ * Beside that it does what fold.c gave it of its neighbours' work. A bias has a batchnorm behind it, which takes away any
+ * constant again: it moves only the remembered mean, and its gradient is zero.
  */
 #include <string.h>
 
@@ -25,31 +25,49 @@ struct own_conv {
     int partial;       /* buffer: [chunk][n_floats]    */
 };
 
-static struct winograd sizes_of(const struct unit *u, size_t n)
+/* Of the whole, as `op` is. */
+static struct winograd sizes_in(const struct graph *g, const struct op *op, size_t n)
 {
-    return (struct winograd){.n = n,
-                             .c = u->in.shape.c,
-                             .k = u->out.shape.c,
-                             .h = u->in.shape.h,
-                             .w = u->in.shape.w,
-                             .pad = u->op->pad};
+    struct shape in = g->tensors[op->in[0]].shape;
+    return (struct winograd){
+        .n = n, .c = in.c, .k = g->tensors[op->out].shape.c, .h = in.h, .w = in.w, .pad = op->pad};
 }
 
-static bool feeds_batchnorm(const struct program *p, const struct unit *u)
+static struct winograd sizes_of(const struct unit *u, size_t n)
 {
-    const struct graph *g = p->setup->graph;
-    for (size_t i = 0; i < g->n_ops && g->tensors[u->op->out].n_uses == 1; i++)
-        if (g->ops[i].in[0] == u->op->out)
+    return sizes_in(u->program->setup->graph, u->op, n);
+}
+
+static bool feeds_batchnorm(const struct graph *g, const struct op *op)
+{
+    for (size_t i = 0; i < g->n_ops && g->tensors[op->out].n_uses == 1; i++)
+        if (g->ops[i].in[0] == op->out)
             return g->ops[i].kind == OP_BATCHNORM;
     return false;
 }
 
-bool conv_is_own(const struct program *p, const struct unit *u)
+bool conv_is_own(const struct program *p, const struct op *op)
 {
-    struct winograd w = sizes_of(u, p->chunk);
-    return HAS_AVX512 && u->op->kernel == 3 && u->op->stride == 1 &&
-           (u->op->bias < 0 || feeds_batchnorm(p, u)) && p->number == NUMBER_F32 &&
-           u->in.format == FORMAT_BLOCK16 && u->out.format == FORMAT_BLOCK16 && winograd_supported(&w);
+    const struct graph *g = p->setup->graph->whole;
+    struct winograd w = sizes_in(g, op, p->chunk);
+    return HAS_AVX512 && op->kernel == 3 && op->groups == 1 && op->stride == 1 && (op->bias < 0 || feeds_batchnorm(g, op)) &&
+           p->number == NUMBER_F32 && p->layouts_of_whole[op->in[0]].format == FORMAT_BLOCK16 &&
+           p->layouts_of_whole[op->out].format == FORMAT_BLOCK16 && winograd_supported(&w);
+}
+
+void conv_sums_chunk(const struct task *t, const struct unit *norm)
+{
+    struct winograd w = sizes_in(t->program->setup->graph->whole, norm->folds.summed_before, t->n);
+    struct norm_sums sums = norm_clear_sums(t, norm);
+    winograd_sums(&w, task_chunk(t, norm->x[0]), sums.first, sums.second);
+}
+
+void conv_load_chunk(const struct task *t, const struct unit *norm)
+{
+    struct winograd w = sizes_in(t->program->setup->graph->whole, norm->folds.applied_behind, t->n);
+    struct norm_vectors v = norm_vectors(t, norm);
+    struct winograd_load load = {.scale = v.scale, .shift = v.shift};
+    winograd_loaded(&w, &load, task_chunk(t, norm->x[0]), task_chunk(t, norm->y));
 }
 
 static void transform_weights(const struct task *t, const struct unit *u);
@@ -61,8 +79,8 @@ static fault own_prepare(struct program *p, struct unit *u)
         return OUT_OF_MEMORY;
     struct winograd w = sizes_of(u, p->chunk);
     c->n_floats = p->setup->graph->params[u->op->weight].size;
-    c->forward = buffer_keep(p, winograd_weights_bytes(&w));
-    c->data = u->wanted[0] ? buffer_keep(p, winograd_weights_bytes(&w)) : NO_BUFFER;
+    c->forward = buffer_prepare(p, winograd_weights_bytes(&w));
+    c->data = u->wanted[0] ? buffer_prepare(p, winograd_weights_bytes(&w)) : NO_BUFFER;
     c->partial = buffer_add(p, 0, c->n_floats * sizeof(float) * p->n_chunks);
     flat_reserve(p, winograd_scratch_bytes(&w));
     job_prepare(p, transform_weights, u);
@@ -97,13 +115,15 @@ static void own_forward_chunk(const struct task *t, const struct unit *u)
     struct winograd_load load = {0};
     struct winograd_store store = {0};
     const float *x = load_x(t, u, &load);
+    if (u->op->bias >= 0)
+        store.bias = t->frame->params + t->program->setup->graph->params[u->op->bias].offset;
     if (u->folds.sums) {
         struct norm_sums sums = norm_clear_sums(t, u->folds.sums);
         store.sum = sums.first;
         store.products = sums.second;
     }
-    winograd_forward(&w, load.scale ? &load : NULL, x, task_kept(t, c->forward), task_chunk(t, u->y),
-                     u->folds.sums ? &store : NULL, task_kept(t, t->program->flat));
+    winograd_forward(&w, load.scale ? &load : NULL, x, task_kept(t, c->forward), task_chunk(t, u->y), &store,
+                     task_kept(t, t->program->flat));
 }
 
 static void own_gradient_chunk(const struct task *t, const struct unit *u)
@@ -152,21 +172,30 @@ static void own_forward(struct program *p, struct unit *u)
     job_chunk(p, own_forward_chunk, u);
 }
 
-static void own_backward(struct program *p, struct unit *u)
+static void own_gradient(struct program *p, struct unit *u)
 {
     const struct own_conv *c = u->own;
     use_x(p, u);
     buffer_use(p, u->dy);
     buffer_use_whole(p, c->partial);
     job_chunk(p, own_gradient_chunk, u);
-    if (u->wanted[0]) {
-        buffer_use(p, u->dx[0]);
-        buffer_use(p, u->prior[0]);
-        job_chunk(p, own_data_chunk, u);
-    }
     buffer_use_next(p, c->partial);
     job_slices_next(p, own_sum_gradient, u, 1);
     u->final_phase = p->n_phases + 1;
 }
 
-const struct op_maker conv_own_maker = {own_prepare, own_forward, own_backward, true};
+static void own_backward(struct program *p, struct unit *u)
+{
+    if (!u->wanted[0])
+        return;
+    buffer_use(p, u->dy);
+    buffer_use(p, u->dx[0]);
+    buffer_use(p, u->prior[0]);
+    job_chunk(p, own_data_chunk, u);
+}
+
+const struct op_maker conv_own_maker = {.prepare = own_prepare,
+                                        .forward = own_forward,
+                                        .weights = own_gradient,
+                                        .backward = own_backward,
+                                        .takes_prior = true};

@@ -5,7 +5,7 @@
  *                                    stored
  *   convolution -> batchnorm         the sums for mean and variance are gathered as the convolution stores
  *
- * The last two need our own convolutions (conv_own.c). What is folded changes roundings, not results, and
+ * The last two need our own convolutions (conv_own.c), and are made by functions of theirs where a cut lies in between. What is folded changes roundings, not results, and
  * follows from the graph alone. Making a batchnorm's gradient in the same way, as convolutions load and
  * store, was slower: it is needed twice, and three streams from memory at a time are more than is fetched
  * ahead.
@@ -37,6 +37,30 @@ static void fold_add(struct program *p, struct unit *add)
     norm->fused = add;
 }
 
+/* The whole's convolution of our own that makes a tensor, or that alone reads it; else NULL. */
+static const struct op *own_conv_at(const struct program *p, int tensor, bool reads)
+{
+    const struct graph *whole = p->setup->graph->whole;
+    for (size_t i = 0; i < whole->n_ops && whole->tensors[tensor].n_uses == 1; i++) {
+        const struct op *op = &whole->ops[i];
+        if (op->kind == OP_CONV && (reads ? op->in[0] : op->out) == tensor && conv_is_own(p, op))
+            return op;
+    }
+    return NULL;
+}
+
+/* What the whole folds into a convolution that is now in another part is made by itself, from the same numbers in the same
+ * order. */
+static void fold_over_cut(const struct program *p, struct unit *norm)
+{
+    const struct graph *g = p->setup->graph;
+    const struct unit *before = producer(p, norm->op->in[0]), *after = only_reader(p, norm->op->out);
+    if (p->is_learning && before && before->op->kind == OP_RECEIVE)
+        norm->folds.summed_before = own_conv_at(p, g->tensors[norm->op->in[0]].whole, false);
+    if (norm->op->relu && after && after->op->kind == OP_SEND)
+        norm->folds.applied_behind = own_conv_at(p, g->tensors[norm->op->out].whole, true);
+}
+
 static void fold_conv(struct program *p, struct unit *conv)
 {
     struct unit *before = producer(p, conv->op->in[0]), *after = only_reader(p, conv->op->out);
@@ -59,4 +83,7 @@ void program_fold(struct program *p)
     for (size_t i = 0; i < n; i++)
         if (p->units[i].maker == &conv_own_maker)
             fold_conv(p, &p->units[i]);
+    for (size_t i = 0; i < n; i++)
+        if (p->units[i].op->kind == OP_BATCHNORM)
+            fold_over_cut(p, &p->units[i]);
 }

@@ -22,6 +22,10 @@ struct norm_sums {
 };
 struct norm_sums norm_clear_sums(const struct task *t, const struct unit *norm);
 
+/* Of a batchnorm, as a convolution of our own would do it that is in another part: the chunk's sums, and y. */
+void conv_sums_chunk(const struct task *t, const struct unit *norm);
+void conv_load_chunk(const struct task *t, const struct unit *norm);
+
 /* Jobs of an add into which the end of a batchnorm is fused: both forward in one pass, and both backward up
  * to the batchnorm's sums, which are finished after the phase with the batchnorm's own unit. */
 void norm_apply_add_chunk(const struct task *t, const struct unit *u);

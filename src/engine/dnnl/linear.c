@@ -20,8 +20,8 @@ struct linear {
     struct slices of_out, of_in;
     enum number number;
     int x, y, dy, dx; /* buffers: the matrices, the tensors' own where they are plain */
-    int spare;        /* buffer: dx of a chunk, packed, before it is added            */
     int weights;      /* buffer: a bf16 copy, or NO_BUFFER                            */
+    bool dy_is_there; /* while building */
     struct kernel *forward[2], *gradient[2], *data[2]; /* slices of full size, and the last */
 };
 
@@ -74,12 +74,11 @@ static fault linear_prepare(struct program *p, struct unit *u)
     l->x = plain_in && !halves ? u->x[0] : buffer_add(p, l->n_in * size, 0);
     l->y = plain_out ? u->y : buffer_add(p, l->n_out * sizeof(float), 0);
     l->dy = plain_out && !halves ? u->dy : buffer_add(p, l->n_out * size, 0);
-    l->dx = plain_in && !u->adds[0] ? u->dx[0] : buffer_add(p, l->n_in * sizeof(float), 0);
-    l->spare = buffer_add(p, layout_sample_bytes(&u->in), 0);
+    l->dx = plain_in ? u->dx[0] : buffer_add(p, l->n_in * sizeof(float), 0);
     l->weights = NO_BUFFER;
     flat_reserve(p, l->of_out.size * p->batch * sizeof(float));
     if (halves) {
-        l->weights = buffer_keep(p, l->n_in * l->n_out * size);
+        l->weights = buffer_prepare(p, l->n_in * l->n_out * size);
         job_prepare(p, halve_weights, u);
     }
     return make_products(p, l, p->is_learning, u->wanted[0]);
@@ -140,11 +139,8 @@ static void pack_y_chunk(const struct task *t, const struct unit *u)
 static void pack_dx_chunk(const struct task *t, const struct unit *u)
 {
     const struct linear *l = u->own;
-    int to = u->adds[0] ? l->spare : u->dx[0];
     for (size_t i = t->first; i < t->first + t->n; i++)
-        layout_pack(&u->in, task_at(t, l->dx, i), task_at(t, to, i));
-    if (u->adds[0])
-        add_two(&u->in, t->n, task_chunk(t, to), task_chunk(t, u->dx[0]), task_chunk(t, u->dx[0]));
+        layout_pack(&u->in, task_at(t, l->dx, i), task_at(t, u->dx[0], i));
 }
 
 /* The product comes transposed, which is faster by a quarter (the weights need not be turned), and is turned
@@ -217,31 +213,49 @@ static void linear_forward(struct program *p, struct unit *u)
     }
 }
 
-static void linear_backward(struct program *p, struct unit *u)
+/* Makes dy a matrix, unless that is done. The products that read it follow in the phase after. */
+static void turn_dy(struct program *p, struct unit *u)
 {
-    const struct linear *l = u->own;
+    struct linear *l = u->own;
+    if (l->dy_is_there)
+        return;
+    l->dy_is_there = true;
     if (l->dy != u->dy) {
         buffer_use(p, u->dy);
         buffer_use(p, l->dy);
         job_chunk(p, unpack_dy_chunk, u);
     }
     phase_end(p);
+}
+
+static void linear_gradient(struct program *p, struct unit *u)
+{
+    const struct linear *l = u->own;
+    turn_dy(p, u);
     buffer_use_whole(p, l->x);
     buffer_use_whole(p, l->dy);
     job_slices(p, gradient_slice, u, l->of_out.n);
     u->final_phase = p->n_phases;
+}
+
+static void linear_backward(struct program *p, struct unit *u)
+{
+    const struct linear *l = u->own;
     if (!u->wanted[0])
         return;
+    turn_dy(p, u);
+    buffer_use_whole(p, l->dy);
     buffer_use_whole(p, l->dx);
     job_slices(p, data_slice, u, l->of_in.n);
     phase_end(p);
     if (l->dx != u->dx[0]) {
         buffer_use(p, l->dx);
         buffer_use(p, u->dx[0]);
-        if (u->adds[0])
-            buffer_use(p, l->spare);
         job_chunk(p, pack_dx_chunk, u);
     }
 }
 
-const struct op_maker linear_maker = {linear_prepare, linear_forward, linear_backward, false};
+const struct op_maker linear_maker = {.prepare = linear_prepare,
+                                      .forward = linear_forward,
+                                      .weights = linear_gradient,
+                                      .backward = linear_backward};

@@ -98,7 +98,7 @@ static void loss_chunk(const struct task *t, const struct unit *u)
         if (!p->is_learning || !u->wanted[0])
             continue;
         for (size_t k = 0; k < n; k++)
-            x[k] /= (float)p->batch;
+            x[k] /= (float)p->setup->batch;
         layout_pack(&u->in, x, task_at(t, u->dx[0], i));
     }
 }
@@ -110,4 +110,4 @@ static void loss_forward(struct program *p, struct unit *u)
     job_chunk(p, loss_chunk, u);
 }
 
-const struct op_maker loss_maker = {NULL, loss_forward, NULL, false};
+const struct op_maker loss_maker = {.forward = loss_forward};

@@ -24,7 +24,6 @@ struct norm {
     int coefficients; /* buffer: [N_COEFFICIENTS][width] floats  */
     int sums;         /* buffer: [chunk][N_SUMS][width] doubles  */
     size_t width;
-    int bias; /* parameter of a convolution before it that leaves adding its bias to us, or -1 */
 };
 
 static float *coefficient(const struct task *t, const struct norm *n, enum coefficient which)
@@ -119,12 +118,6 @@ static void clear_padding(const struct task *t, const struct norm *m, size_t cha
             coefficient(t, m, (enum coefficient)k)[c] = 0;
 }
 
-/* What a convolution before us would have added to every pixel: it moves the mean and nothing else. */
-static double left_out(const struct task *t, const struct norm *m, size_t c)
-{
-    return m->bias < 0 ? 0 : parameter(t, m->bias)[c];
-}
-
 static size_t chunk_pixels(const struct program *p, size_t chunk, const struct layout *l)
 {
     size_t first = chunk * p->chunk;
@@ -162,8 +155,7 @@ static void finish_stats(const struct task *t, const struct unit *u)
         merge_stats(t, u, c, &mean, &squares);
         set_scale_and_shift(t, u, c, mean, squares / total);
         double unbiased = total > 1 ? squares / (total - 1) : 0;
-        running_mean[c] =
-            (float)((1 - momentum) * running_mean[c] + momentum * (mean + left_out(t, u->own, c)));
+        running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
         running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * unbiased);
     }
     clear_padding(t, u->own, u->in.shape.c);
@@ -176,7 +168,7 @@ static void recall_stats(const struct task *t, const struct unit *u)
     const float *mean = t->frame->stats + g->stats[u->op->mean].offset;
     const float *var = t->frame->stats + g->stats[u->op->var].offset;
     for (size_t c = 0; c < u->in.shape.c; c++)
-        set_scale_and_shift(t, u, c, mean[c] - left_out(t, u->own, c), var[c]);
+        set_scale_and_shift(t, u, c, mean[c], var[c]);
     clear_padding(t, u->own, u->in.shape.c);
 }
 
@@ -342,8 +334,7 @@ void norm_finish_back(const struct task *t, const struct unit *u)
     }
 }
 
-INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool adds, enum number number,
-                             size_t n)
+INLINE void back_apply_group(const struct back *b, size_t at, void *dx, enum number number, size_t n)
 {
     lanes scale = back_vector(b, SCALE, n), shift = back_vector(b, SHIFT, n),
           of_g = back_vector(b, BACK_G, n), of_x = back_vector(b, BACK_X, n),
@@ -356,10 +347,7 @@ INLINE void back_apply_group(const struct back *b, size_t at, void *dx, bool add
             size_t k = at + p * b->l->pixel_step;
             lanes x = lanes_load(b->x, k, number, n);
             lanes g = lanes_where((x * scale + shift > 0) | all, lanes_load(b->dy, k, number, n));
-            lanes d = of_g * g + (of_x * x + of_1);
-            if (adds)
-                d += lanes_load(dx, k, number, n);
-            lanes_store(dx, k, d, number, n);
+            lanes_store(dx, k, of_g * g + (of_x * x + of_1), number, n);
         }
 }
 
@@ -370,16 +358,8 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
     void *dx = task_chunk(t, u->dx[0]);
     for (size_t g = 0; g < u->in.groups; g++) {
         b.coefficients = coefficient(t, m, SCALE) + g * u->in.lanes;
-        LANES(back_apply_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step, dx,
-              u->adds[0]);
+        LANES(back_apply_group, u->in.number, layout_lanes(&u->in, g), &b, g * u->in.group_step, dx);
     }
-}
-
-/* A convolution of our own leaves its bias to us. */
-static int bias_left(const struct program *p, const struct unit *u)
-{
-    int from = p->setup->graph->tensors[u->op->in[0]].producer;
-    return from >= 0 && p->units[from].maker == &conv_own_maker ? p->units[from].op->bias : -1;
 }
 
 static fault batchnorm_prepare(struct program *p, struct unit *u)
@@ -388,7 +368,6 @@ static fault batchnorm_prepare(struct program *p, struct unit *u)
     if (!m)
         return OUT_OF_MEMORY;
     m->width = layout_width(&u->in);
-    m->bias = bias_left(p, u);
     m->coefficients = buffer_keep(p, m->width * N_COEFFICIENTS * sizeof(float));
     m->sums = buffer_keep(p, m->width * N_SUMS * p->n_chunks * sizeof(double));
     if (!p->is_learning)
@@ -401,7 +380,7 @@ static void batchnorm_forward(struct program *p, struct unit *u)
     if (p->is_learning) {
         if (!u->folds.is_summed) {
             buffer_use(p, u->x[0]);
-            job_chunk(p, stats_chunk, u);
+            job_chunk(p, u->folds.summed_before ? conv_sums_chunk : stats_chunk, u);
         }
         job_after(p, finish_stats, u);
         phase_end(p);
@@ -410,7 +389,7 @@ static void batchnorm_forward(struct program *p, struct unit *u)
         return;
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
-    job_chunk(p, apply_chunk, u);
+    job_chunk(p, u->folds.applied_behind ? conv_load_chunk : apply_chunk, u);
 }
 
 static void batchnorm_backward(struct program *p, struct unit *u)
@@ -431,4 +410,5 @@ static void batchnorm_backward(struct program *p, struct unit *u)
     job_chunk(p, back_apply_chunk, u);
 }
 
-const struct op_maker batchnorm_maker = {batchnorm_prepare, batchnorm_forward, batchnorm_backward, false};
+const struct op_maker batchnorm_maker = {
+    .prepare = batchnorm_prepare, .forward = batchnorm_forward, .backward = batchnorm_backward};

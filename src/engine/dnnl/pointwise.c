@@ -90,22 +90,22 @@ static void pointwise_chunk(const struct task *t, const struct unit *u)
         clear_padding(&u->out, t->n, y);
 }
 
-INLINE void pointwise_back_at(enum op_kind kind, const void *out, const void *dy, void *dx, bool adds,
-                              size_t at, enum number number, size_t n)
+INLINE void pointwise_back_at(enum op_kind kind, const void *out, const void *dy, void *dx, size_t at,
+                              enum number number, size_t n)
 {
     lanes y = lanes_load(out, at, number, n), g = lanes_load(dy, at, number, n);
     if (kind == OP_RELU)
         g = lanes_where(y > 0, g);
     else
         g *= kind == OP_TANH ? 1 - y * y : y * (1 - y);
-    lanes_store(dx, at, adds ? lanes_load(dx, at, number, n) + g : g, number, n);
+    lanes_store(dx, at, g, number, n);
 }
 
 static void pointwise_back_chunk(const struct task *t, const struct unit *u)
 {
     const void *y = task_chunk(t, u->y), *dy = task_chunk(t, u->dy);
     EACH(pointwise_back_at, u->out.number, numbers(&u->out, t->n), u->op->kind, y, dy,
-         task_chunk(t, u->dx[0]), u->adds[0]);
+         task_chunk(t, u->dx[0]));
 }
 
 static void pointwise_forward(struct program *p, struct unit *u)
@@ -123,7 +123,7 @@ static void pointwise_backward(struct program *p, struct unit *u)
     job_chunk(p, pointwise_back_chunk, u);
 }
 
-const struct op_maker pointwise_maker = {NULL, pointwise_forward, pointwise_backward, false};
+const struct op_maker pointwise_maker = {.forward = pointwise_forward, .backward = pointwise_backward};
 
 struct drop {
     uint64_t key, bound; /* dropped where hash >> 40 < bound */
@@ -132,40 +132,38 @@ struct drop {
 
 /* The mask follows from an element's place in [sample][c][h][w], whatever the order in memory. */
 INLINE void drop_group(const struct layout *l, size_t sample, const struct drop *d, const void *from,
-                       void *to, bool adds, size_t g, enum number number, size_t n)
+                       void *to, size_t g, enum number number, size_t n)
 {
     size_t local = g * l->group_step, logical = (sample * l->shape.c + g * l->lanes) * l->pixels;
     for (size_t p = 0; p < l->pixels; p++) {
         float factor[MOST_LANES] = {0};
         for (size_t i = 0; i < n; i++)
             factor[i] = rng_hash(d->key, logical + i * l->pixels + p) >> 40 >= d->bound ? d->factor : 0;
-        lanes v =
-            lanes_load(from, local + p * l->pixel_step, number, n) * lanes_load(factor, 0, NUMBER_F32, n);
-        if (adds)
-            v += lanes_load(to, local + p * l->pixel_step, number, n);
-        lanes_store(to, local + p * l->pixel_step, v, number, n);
+        size_t at = local + p * l->pixel_step;
+        lanes_store(to, at, lanes_load(from, at, number, n) * lanes_load(factor, 0, NUMBER_F32, n), number,
+                    n);
     }
 }
 
-static void drop(const struct task *t, const struct unit *u, int from, int to, bool adds)
+static void drop(const struct task *t, const struct unit *u, int from, int to)
 {
     double rate = t->program->is_learning ? u->op->rate : 0;
-    struct drop d = {rng_hash(t->frame->seed, u->index), (uint64_t)ceil(rate * 0x1p24),
+    struct drop d = {rng_hash(t->frame->seed, u->op->number), (uint64_t)ceil(rate * 0x1p24),
                      (float)(1 / (1 - rate))};
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->out.groups; g++)
-            LANES(drop_group, u->out.number, layout_lanes(&u->out, g), &u->out, i, &d, task_at(t, from, i),
-                  task_at(t, to, i), adds, g);
+            LANES(drop_group, u->out.number, layout_lanes(&u->out, g), &u->out, t->frame->first_sample + i,
+                  &d, task_at(t, from, i), task_at(t, to, i), g);
 }
 
 static void dropout_chunk(const struct task *t, const struct unit *u)
 {
-    drop(t, u, u->x[0], u->y, false);
+    drop(t, u, u->x[0], u->y);
 }
 
 static void dropout_back_chunk(const struct task *t, const struct unit *u)
 {
-    drop(t, u, u->dy, u->dx[0], u->adds[0]);
+    drop(t, u, u->dy, u->dx[0]);
 }
 
 static void dropout_forward(struct program *p, struct unit *u)
@@ -182,7 +180,7 @@ static void dropout_backward(struct program *p, struct unit *u)
     job_chunk(p, dropout_back_chunk, u);
 }
 
-const struct op_maker dropout_maker = {NULL, dropout_forward, dropout_backward, false};
+const struct op_maker dropout_maker = {.forward = dropout_forward, .backward = dropout_backward};
 
 /* Reshape goes by way of the flat order, which both shapes share. */
 static void reshape_chunk(const struct task *t, const struct unit *u)
@@ -197,22 +195,10 @@ static void reshape_chunk(const struct task *t, const struct unit *u)
 static void reshape_back_chunk(const struct task *t, const struct unit *u)
 {
     float *flat = task_kept(t, t->program->flat);
-    int to = u->adds[0] ? *(const int *)u->own : u->dx[0];
     for (size_t i = t->first; i < t->first + t->n; i++) {
         layout_unpack(&u->out, task_at(t, u->dy, i), flat);
-        layout_pack(&u->in, flat, task_at(t, to, i));
+        layout_pack(&u->in, flat, task_at(t, u->dx[0], i));
     }
-    if (u->adds[0])
-        add_two(&u->in, t->n, task_chunk(t, to), task_chunk(t, u->dx[0]), task_chunk(t, u->dx[0]));
-}
-
-static fault reshape_prepare(struct program *p, struct unit *u)
-{
-    int *spare = u->own = ARENA_NEW(&p->arena, int, 1);
-    if (!spare)
-        return OUT_OF_MEMORY;
-    *spare = buffer_add(p, layout_sample_bytes(&u->in), 0);
-    return OK;
 }
 
 static void reshape_forward(struct program *p, struct unit *u)
@@ -226,9 +212,7 @@ static void reshape_backward(struct program *p, struct unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);
-    if (u->adds[0])
-        buffer_use(p, *(const int *)u->own);
     job_chunk(p, reshape_back_chunk, u);
 }
 
-const struct op_maker reshape_maker = {reshape_prepare, reshape_forward, reshape_backward, false};
+const struct op_maker reshape_maker = {.forward = reshape_forward, .backward = reshape_backward};

@@ -1,4 +1,4 @@
-/* pools.c - ops that make fewer pixels: max, mean and global pooling, the residual's shortcut. */
+/* pools.c - ops that make fewer pixels: max, mean and global pooling. */
 #include "engine/dnnl/kernels.h"
 #include "engine/dnnl/lanes.h"
 
@@ -79,10 +79,9 @@ static bool tiles(const struct unit *u)
            u->out.shape.w * op->stride == u->in.shape.w;
 }
 
-static void clear_unless_adding(const struct task *t, const struct unit *u)
+static void clear(const struct task *t, const struct unit *u)
 {
-    if (!u->adds[0])
-        memset(task_chunk(t, u->dx[0]), 0, t->n * layout_sample_bytes(&u->in));
+    memset(task_chunk(t, u->dx[0]), 0, t->n * layout_sample_bytes(&u->in));
 }
 
 static void maxpool_chunk(const struct task *t, const struct unit *u)
@@ -95,9 +94,9 @@ static void maxpool_chunk(const struct task *t, const struct unit *u)
 
 static void maxpool_back_chunk(const struct task *t, const struct unit *u)
 {
-    bool apart = tiles(u) && !u->adds[0];
+    bool apart = tiles(u);
     if (!apart)
-        clear_unless_adding(t, u);
+        clear(t, u);
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
             LANES(max_back_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->x[0], i),
@@ -129,7 +128,8 @@ static void maxpool_backward(struct program *p, struct unit *u)
     job_chunk(p, maxpool_back_chunk, u);
 }
 
-const struct op_maker maxpool_maker = {pool_prepare, maxpool_forward, maxpool_backward, false};
+const struct op_maker maxpool_maker = {
+    .prepare = pool_prepare, .forward = maxpool_forward, .backward = maxpool_backward};
 
 INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
 {
@@ -165,7 +165,7 @@ static void avgpool_chunk(const struct task *t, const struct unit *u)
 
 static void avgpool_back_chunk(const struct task *t, const struct unit *u)
 {
-    clear_unless_adding(t, u);
+    clear(t, u);
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
             LANES(mean_back_group, u->in.number, layout_lanes(&u->in, g), u, task_at(t, u->dy, i),
@@ -184,7 +184,8 @@ static void avgpool_backward(struct program *p, struct unit *u)
     job_chunk(p, avgpool_back_chunk, u);
 }
 
-const struct op_maker avgpool_maker = {pool_prepare, avgpool_forward, avgpool_backward, false};
+const struct op_maker avgpool_maker = {
+    .prepare = pool_prepare, .forward = avgpool_forward, .backward = avgpool_backward};
 
 /* The output has no pixels and may lie otherwise than the input: it is read and written channel by channel.
  */
@@ -208,15 +209,13 @@ static void globalpool_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-INLINE void global_back_group(const struct layout *l, const float *mean, void *dx, bool adds, size_t g,
+INLINE void global_back_group(const struct layout *l, const float *mean, void *dx, size_t g,
                               enum number number, size_t n)
 {
     size_t real = l->shape.c - g * l->lanes < n ? l->shape.c - g * l->lanes : n;
     lanes d = lanes_load(mean, g * l->lanes, NUMBER_F32, real) * lanes_all(1.0f / (float)l->pixels);
-    for (size_t p = 0; p < l->pixels; p++) {
-        size_t k = g * l->group_step + p * l->pixel_step;
-        lanes_store(dx, k, adds ? lanes_load(dx, k, number, n) + d : d, number, n);
-    }
+    for (size_t p = 0; p < l->pixels; p++)
+        lanes_store(dx, g * l->group_step + p * l->pixel_step, d, number, n);
 }
 
 static void globalpool_back_chunk(const struct task *t, const struct unit *u)
@@ -226,7 +225,7 @@ static void globalpool_back_chunk(const struct task *t, const struct unit *u)
         layout_unpack(&u->out, task_at(t, u->dy, i), flat);
         for (size_t g = 0; g < u->in.groups; g++)
             LANES(global_back_group, u->in.number, layout_lanes(&u->in, g), &u->in, flat,
-                  task_at(t, u->dx[0], i), u->adds[0], g);
+                  task_at(t, u->dx[0], i), g);
     }
 }
 
@@ -248,89 +247,5 @@ static void globalpool_backward(struct program *p, struct unit *u)
     job_chunk(p, globalpool_back_chunk, u);
 }
 
-const struct op_maker globalpool_maker = {globalpool_prepare, globalpool_forward, globalpool_backward, false};
-
-/* Channel c of the input is channel c + before of the output, so a group of one is made of pieces of two
- * groups of the other: each piece is `n` lanes beginning at number `small` of a sample of the output and
- * `large` of the input. */
-struct piece {
-    size_t small, large;
-};
-
-INLINE void copy_piece(const struct task *t, const struct unit *u, struct piece piece, enum number number,
-                       size_t n)
-{
-    const void *x = task_chunk(t, u->x[0]);
-    void *y = task_chunk(t, u->y);
-    for (size_t i = 0; i < t->n; i++)
-        for (size_t row = 0; row < u->out.shape.h; row++) {
-            size_t from =
-                piece.large + i * u->in.sample_step + row * u->op->stride * u->in.shape.w * u->in.pixel_step;
-            size_t to = piece.small + i * u->out.sample_step + row * u->out.shape.w * u->out.pixel_step;
-            for (size_t column = 0; column < u->out.shape.w; column++)
-                lanes_store(y, to + column * u->out.pixel_step,
-                            lanes_load(x, from + column * u->op->stride * u->in.pixel_step, number, n),
-                            number, n);
-        }
-}
-
-INLINE void add_piece(const struct task *t, const struct unit *u, struct piece piece, enum number number,
-                      size_t n)
-{
-    const void *dy = task_chunk(t, u->dy);
-    void *dx = task_chunk(t, u->dx[0]);
-    for (size_t i = 0; i < t->n; i++)
-        for (size_t row = 0; row < u->out.shape.h; row++) {
-            size_t to =
-                piece.large + i * u->in.sample_step + row * u->op->stride * u->in.shape.w * u->in.pixel_step;
-            size_t from = piece.small + i * u->out.sample_step + row * u->out.shape.w * u->out.pixel_step;
-            for (size_t column = 0; column < u->out.shape.w; column++) {
-                size_t k = to + column * u->op->stride * u->in.pixel_step;
-                lanes d = lanes_load(dy, from + column * u->out.pixel_step, number, n);
-                lanes_store(dx, k, lanes_load(dx, k, number, n) + d, number, n);
-            }
-        }
-}
-
-static void each_piece(const struct task *t, const struct unit *u, bool back)
-{
-    size_t before = (u->out.shape.c - u->in.shape.c) / 2;
-    for (size_t c = 0; c < u->in.shape.c;) {
-        size_t o = c + before;
-        size_t n = smaller(u->in.lanes - c % u->in.lanes, u->out.lanes - o % u->out.lanes);
-        n = smaller(n, u->in.shape.c - c);
-        struct piece piece = {o / u->out.lanes * u->out.group_step + o % u->out.lanes,
-                              c / u->in.lanes * u->in.group_step + c % u->in.lanes};
-        if (back)
-            LANES(add_piece, u->in.number, n, t, u, piece);
-        else
-            LANES(copy_piece, u->in.number, n, t, u, piece);
-        c += n;
-    }
-}
-
-static void shortcut_chunk(const struct task *t, const struct unit *u)
-{
-    memset(task_chunk(t, u->y), 0, t->n * layout_sample_bytes(&u->out));
-    each_piece(t, u, false);
-}
-
-static void shortcut_back_chunk(const struct task *t, const struct unit *u)
-{
-    clear_unless_adding(t, u);
-    each_piece(t, u, true);
-}
-
-static void shortcut_forward(struct program *p, struct unit *u)
-{
-    use_values(p, u);
-    job_chunk(p, shortcut_chunk, u);
-}
-
-static void shortcut_backward(struct program *p, struct unit *u)
-{
-    use_gradients(p, u);
-    job_chunk(p, shortcut_back_chunk, u);
-}
-
-const struct op_maker shortcut_maker = {NULL, shortcut_forward, shortcut_backward, false};
+const struct op_maker globalpool_maker = {
+    .prepare = globalpool_prepare, .forward = globalpool_forward, .backward = globalpool_backward};

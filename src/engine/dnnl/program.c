@@ -3,17 +3,29 @@
 
 #include <string.h>
 
+#include "engine/dnnl/kernels.h"
 #include "engine/host.h"
 
 static const struct op_maker *makers[N_OPS] = {
-    [OP_CONV] = &conv_maker,         [OP_BATCHNORM] = &batchnorm_maker,
-    [OP_LINEAR] = &linear_maker,     [OP_ADD] = &add_maker,
-    [OP_RELU] = &pointwise_maker,    [OP_TANH] = &pointwise_maker,
-    [OP_SIGMOID] = &pointwise_maker, [OP_MAXPOOL] = &maxpool_maker,
-    [OP_AVGPOOL] = &avgpool_maker,   [OP_GLOBALPOOL] = &globalpool_maker,
-    [OP_SHORTCUT] = &shortcut_maker, [OP_DROPOUT] = &dropout_maker,
-    [OP_RESHAPE] = &reshape_maker,   [OP_CROSS_ENTROPY] = &loss_maker,
-    [OP_MSE] = &loss_maker,          [OP_HINGE] = &loss_maker,
+    [OP_CONV] = &conv_maker,
+    [OP_BATCHNORM] = &batchnorm_maker,
+    [OP_LINEAR] = &linear_maker,
+    [OP_ADD] = &add_maker,
+    [OP_CONCAT] = &concat_maker,
+    [OP_RELU] = &pointwise_maker,
+    [OP_TANH] = &pointwise_maker,
+    [OP_SIGMOID] = &pointwise_maker,
+    [OP_MAXPOOL] = &maxpool_maker,
+    [OP_AVGPOOL] = &avgpool_maker,
+    [OP_GLOBALPOOL] = &globalpool_maker,
+    [OP_SHORTCUT] = &shortcut_maker,
+    [OP_DROPOUT] = &dropout_maker,
+    [OP_RESHAPE] = &reshape_maker,
+    [OP_SEND] = &send_maker,
+    [OP_RECEIVE] = &receive_maker,
+    [OP_CROSS_ENTROPY] = &loss_maker,
+    [OP_MSE] = &loss_maker,
+    [OP_HINGE] = &loss_maker,
     [OP_LOGISTIC] = &loss_maker,
 };
 
@@ -44,6 +56,14 @@ int buffer_keep(struct program *p, size_t n_bytes)
         p->buffers[b].last = FOREVER;
         p->buffers[b].is_whole = true;
     }
+    return b;
+}
+
+int buffer_prepare(struct program *p, size_t n_bytes)
+{
+    int b = buffer_keep(p, n_bytes);
+    if (!p->is_full)
+        p->buffers[b].is_prepared = true;
     return b;
 }
 
@@ -188,12 +208,12 @@ static void unit_init(struct program *p, size_t index)
     const struct op *op = &g->ops[index];
     struct unit *u = &p->units[index];
     *u = (struct unit){.op = op,
-                       .index = index,
                        .program = p,
                        .x = {NO_BUFFER, NO_BUFFER},
                        .y = NO_BUFFER,
                        .dx = {NO_BUFFER, NO_BUFFER},
                        .prior = {NO_BUFFER, NO_BUFFER},
+                       .sum = NO_BUFFER,
                        .dy = NO_BUFFER};
     u->in = p->layouts[op->in[0]];
     for (int k = 0; k < 2 && op->in[k] >= 0; k++)
@@ -203,7 +223,7 @@ static void unit_init(struct program *p, size_t index)
         u->y = p->values[op->out];
         u->dy = p->grads[op->out];
     }
-    for (size_t i = p->plan.n_forward; i < p->plan.n_steps; i++) {
+    for (size_t i = p->plan.n_forward; i < p->plan.n_inputs; i++) {
         const struct step *s = &p->plan.steps[i];
         for (int k = 0; k < 2 && s->op == (int)index; k++) {
             u->wanted[k] = s->wanted[k];
@@ -212,8 +232,12 @@ static void unit_init(struct program *p, size_t index)
         }
     }
     u->maker = makers[op->kind];
-    if (op->kind == OP_CONV && conv_is_own(p, u))
+    if (op->kind == OP_CONV && conv_is_own(p, &g->whole->ops[op->number]))
         u->maker = &conv_own_maker;
+    if (u->adds[0] && !u->maker->takes_prior) {
+        u->sum = u->dx[0];
+        u->dx[0] = buffer_add(p, layout_sample_bytes(&u->in), 0);
+    }
 }
 
 static fault make_units(struct program *p)
@@ -234,52 +258,79 @@ static fault make_units(struct program *p)
     return OK;
 }
 
-static void copy_prior_chunk(const struct task *t, const struct unit *u)
+static void add_prior_chunk(const struct task *t, const struct unit *u)
 {
-    memcpy(task_chunk(t, u->dx[0]), task_chunk(t, u->prior[0]), t->n * layout_sample_bytes(&u->in));
+    add_two(&u->in, t->n, task_chunk(t, u->prior[0]), task_chunk(t, u->dx[0]), task_chunk(t, u->sum));
 }
 
-/* An op that adds in place must find its tensor's own buffer filled, even if an add has only lent another so
- * far. */
-static void settle(struct program *p, struct unit *u)
+static void add_prior(struct program *p, struct unit *u)
 {
-    if (u->prior[0] == NO_BUFFER || u->prior[0] == u->dx[0])
-        return;
     buffer_use(p, u->prior[0]);
     buffer_use(p, u->dx[0]);
-    job_chunk(p, copy_prior_chunk, u);
+    buffer_use(p, u->sum);
+    job_chunk(p, add_prior_chunk, u);
 }
 
-static void make_backward(struct program *p, struct unit *u)
+/* Where the gradients lie that this op reads and makes. */
+static void find_gradients(struct program *p, struct unit *u)
 {
     if (u->op->out >= 0)
         u->dy = p->now[u->op->out];
     for (int k = 0; k < 2; k++) {
         u->prior[k] = u->adds[k] ? p->now[u->op->in[k]] : NO_BUFFER;
         if (u->wanted[k])
-            p->now[u->op->in[k]] = u->dx[k];
+            p->now[u->op->in[k]] = u->sum == NO_BUFFER ? u->dx[k] : u->sum;
     }
-    if (!u->maker->takes_prior)
-        settle(p, u);
+}
+
+static void make_backward(struct program *p, struct unit *u, const struct step *s)
+{
+    bool at_end = p->kind == PLAN_SPLIT_PASSES && (size_t)(s - p->plan.steps) >= p->plan.n_inputs;
+    if (!at_end)
+        find_gradients(p, u);
+    if (s->weights && u->maker->weights)
+        u->maker->weights(p, u);
+    if (at_end)
+        return;
     if (u->maker->backward)
         u->maker->backward(p, u);
+    if (u->sum != NO_BUFFER)
+        add_prior(p, u);
+}
+
+/* In passes a stretch ends behind all that its jobs left to the phase after theirs. */
+static void stretch_end(struct program *p, int next)
+{
+    if (p->kind >= PLAN_PASSES) {
+        p->n_phases = p->last_phase + 1;
+        p->phase_has_jobs = false;
+    }
+    p->stretch[next] = p->n_phases;
 }
 
 static void make_jobs(struct program *p)
 {
-    p->n_phases = PHASE_FIRST;
-    buffer_use(p, p->values[0]);
-    job_chunk(p, gather, NULL);
-    for (size_t i = 0; i < p->plan.n_steps; i++) {
-        const struct step *s = &p->plan.steps[i];
-        struct unit *u = &p->units[s->op];
-        if (!s->back)
-            u->maker->forward(p, u);
-        else
-            make_backward(p, u);
+    const struct graph *g = p->setup->graph;
+    p->n_phases = p->stretch[0] = PHASE_FIRST;
+    if (graph_reads_samples(g)) {
+        buffer_use(p, p->values[0]);
+        job_chunk(p, gather, NULL);
     }
-    job_after(p, collect_results, NULL);
-    p->n_phases = p->last_phase + 1;
+    for (size_t i = 0; i < p->plan.n_forward; i++)
+        p->units[p->plan.steps[i].op].maker->forward(p, &p->units[p->plan.steps[i].op]);
+    if (graph_has_loss(g))
+        job_after(p, collect_results, NULL);
+    stretch_end(p, 1);
+    for (size_t i = p->plan.n_forward; i < p->plan.n_steps; i++) {
+        if (i == p->plan.n_inputs)
+            stretch_end(p, 2);
+        make_backward(p, &p->units[p->plan.steps[i].op], &p->plan.steps[i]);
+    }
+    if (p->plan.n_inputs == p->plan.n_steps)
+        stretch_end(p, 2);
+    p->n_phases = p->stretch[3] = p->last_phase + 1;
+    if (p->n_phases < p->stretch[2])
+        p->n_phases = p->stretch[3] = p->stretch[2];
 }
 
 /* Where the floats end whose gradients are written in a later phase. */
@@ -293,6 +344,23 @@ static size_t final_from(const struct program *p, int phase)
             from = end;
     }
     return from;
+}
+
+/* The ops with parameters, in the order in which their gradients become final. */
+static fault list_finals(struct program *p)
+{
+    size_t n = 0;
+    p->finals = ARENA_NEW(&p->arena, struct unit *, p->setup->graph->n_ops);
+    if (!p->finals)
+        return OUT_OF_MEMORY;
+    for (int i = 0; i < p->n_phases; i++) {
+        p->phases[i].first_final = n;
+        for (size_t k = 0; k < p->setup->graph->n_ops; k++)
+            if (p->units[k].op->weight >= 0 && p->units[k].final_phase == i && i > 0)
+                p->finals[n++] = &p->units[k];
+        p->phases[i].end_final = n;
+    }
+    return OK;
 }
 
 /* Puts the jobs of a phase, and in it of a kind, side by side, otherwise in the order in which they were
@@ -321,7 +389,7 @@ static fault make_phases(struct program *p)
             phase->n_tasks += p->n_chunks;
     }
     p->jobs = sorted;
-    return OK;
+    return list_finals(p);
 }
 
 static fault build(struct program *p)
@@ -330,7 +398,7 @@ static fault build(struct program *p)
     size_t *no_bytes = ARENA_NEW(&p->arena, size_t, g->n_tensors); /* only the steps are asked for */
     if (!no_bytes)
         return OUT_OF_MEMORY;
-    TRY(plan_make(g, p->is_learning, no_bytes, no_bytes, &p->arena, &p->plan));
+    TRY(plan_make(g, p->kind, no_bytes, no_bytes, &p->arena, &p->plan));
     TRY(program_arrange(p));
     TRY(make_buffers(p));
     TRY(make_units(p));
@@ -347,12 +415,13 @@ static void program_release(struct program *p)
     arena_release(&p->arena);
 }
 
-static fault program_build(const struct engine_setup *setup, struct onednn *onednn, bool is_learning,
+static fault program_build(const struct engine_setup *setup, struct onednn *onednn, enum plan_kind kind,
                            size_t batch, struct program *out)
 {
     *out = (struct program){.setup = setup,
                             .onednn = onednn,
-                            .is_learning = is_learning,
+                            .kind = kind,
+                            .is_learning = kind != PLAN_EXAM,
                             .batch = batch,
                             .number = setup->precision == PRECISION_BF16 ? NUMBER_BF16 : NUMBER_F32};
     fault f = build(out);
@@ -398,10 +467,28 @@ static void run_task(void *ctx, size_t piece, int worker)
     run_job(&t, job);
 }
 
-static void program_run(const struct program *p, struct frame *f, int from, struct pool *pool, int worker)
+static void gather_param(const struct program *p, const struct frame *f, int param)
+{
+    const struct param *q = &p->setup->graph->params[param >= 0 ? param : 0];
+    const float *more = f->grads + q->offset;
+    float *sum = f->gathered + q->offset;
+    for (size_t i = 0; param >= 0 && i < q->size; i++)
+        sum[i] += more[i];
+}
+
+static void gather_finals(const struct program *p, const struct frame *f, const struct phase *phase)
+{
+    for (size_t i = phase->first_final; i < phase->end_final; i++) {
+        gather_param(p, f, p->finals[i]->op->weight);
+        gather_param(p, f, p->finals[i]->op->bias);
+    }
+}
+
+static void program_run(const struct program *p, struct frame *f, int from, int end, struct pool *pool,
+                        int worker)
 {
     size_t told = lesson_untold(p->setup->graph);
-    for (int i = from; i < p->n_phases; i++) {
+    for (int i = from; i < end; i++) {
         struct run r = {p, &p->phases[i], f};
         if (pool)
             pool_run(pool, r.phase->n_tasks, run_task, &r);
@@ -411,6 +498,8 @@ static void program_run(const struct program *p, struct frame *f, int from, stru
         struct task t = {.program = p, .frame = f, .worker = worker, .n = p->batch};
         for (size_t k = r.phase->after_jobs; k < r.phase->end; k++)
             run_job(&t, k);
+        if (f->gathered)
+            gather_finals(p, f, r.phase);
         if (f->lesson)
             lesson_tell(f->lesson, r.phase->final_from, &told);
     }

@@ -21,10 +21,11 @@ order *order_with_steps(int n_dims, const dnnl_dim_t *dims, dnnl_data_type_t typ
 order *order_copy(const order *o);
 void order_free(order *o); /* or NULL */
 
-/* What an order says; borrowed from it. Only `type` and `dims` where the order is not one of blocks and
+/* What an order says; borrowed from it. Only `type`, `n_dims` and `dims` where the order is not one of blocks and
  * steps. */
 struct order_view {
     dnnl_data_type_t type;
+    int n_dims;
     const dnnl_dim_t *dims, *steps;
     int n_blocks;
     const dnnl_dim_t *block_sizes, *block_dims; /* [n_blocks]: how large, and of which dimension */

@@ -200,12 +200,14 @@ struct sink {
     const struct winograd_store *store;
     float *y;
     size_t w;
+    __m512 bias; /* -0 where there is none: it changes nothing */
     __m512 sum, products, gate_scale, gate_shift;
 };
 
 ALWAYS_INLINE void sink_store(enum storing storing, struct sink *sink, size_t at, __m512 value)
 {
     const struct winograd_store *store = sink->store;
+    value = _mm512_add_ps(value, sink->bias);
     if (storing == ALL && store->add)
         value = _mm512_add_ps(value, _mm512_load_ps(store->add + at));
     if (storing == ALL && store->gate) {
@@ -271,7 +273,9 @@ static enum storing storing_of(const struct winograd_store *store)
 {
     if (!store)
         return BARE;
-    return store->add || store->gate || store->times || !store->sum ? ALL : SUMMED;
+    if (store->add || store->gate || store->times)
+        return ALL;
+    return store->sum ? SUMMED : BARE;
 }
 
 /* A group's sums are floats, few enough to be exact to the last digits; over groups they are doubles. */
@@ -281,14 +285,15 @@ static void transform_outputs(const struct direction *d, struct tile at, size_t 
     enum storing storing = storing_of(store);
     for (size_t k = 0; k < d->k; k += LANES, m += BLOCK) {
         bool scaled = storing == ALL && store->gate_scale;
-        struct sink sink = {.store = store,
-                            .y = y,
-                            .w = d->out_w,
-                            .sum = _mm512_setzero_ps(),
-                            .products = _mm512_setzero_ps(),
-                            .gate_scale = scaled ? _mm512_loadu_ps(store->gate_scale + k) : _mm512_set1_ps(1),
-                            .gate_shift =
-                                scaled ? _mm512_loadu_ps(store->gate_shift + k) : _mm512_setzero_ps()};
+        struct sink sink = {
+            .store = store,
+            .y = y,
+            .w = d->out_w,
+            .bias = store && store->bias ? _mm512_loadu_ps(store->bias + k) : _mm512_set1_ps(-0.0f),
+            .sum = _mm512_setzero_ps(),
+            .products = _mm512_setzero_ps(),
+            .gate_scale = scaled ? _mm512_loadu_ps(store->gate_scale + k) : _mm512_set1_ps(1),
+            .gate_shift = scaled ? _mm512_loadu_ps(store->gate_shift + k) : _mm512_setzero_ps()};
         switch (storing) {
         case BARE:
             output_block(BARE, d, at, n_tiles, k, m, &sink);
@@ -360,4 +365,51 @@ void winograd_backward_data(const struct winograd *s, const struct winograd_load
     struct direction d = backward_of(s);
     struct image image = {load, dy, d.c, d.h, d.w};
     convolve(&d, &image, u, dx, store, scratch);
+}
+
+/* Whole groups of tiles in the order in which `convolve` stores them. */
+static void sum_block(const struct direction *d, struct tile at, size_t n_tiles, size_t k, const float *y,
+                      double *sum, double *products)
+{
+    __m512 first = _mm512_setzero_ps(), second = first;
+    for (size_t t = 0; t < n_tiles; t++, at = next_tile(at, d->out_h, d->out_w)) {
+        size_t rows = d->out_h - at.y < TILE ? d->out_h - at.y : TILE;
+        size_t columns = d->out_w - at.x < TILE ? d->out_w - at.x : TILE;
+        const float *tile =
+            y + (((at.sample * d->k + k) / LANES * d->out_h + at.y) * d->out_w + at.x) * LANES;
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < columns; j++) {
+                __m512 value = _mm512_load_ps(tile + (i * d->out_w + j) * LANES);
+                first = _mm512_add_ps(first, value);
+                second = _mm512_fmadd_ps(value, value, second);
+            }
+    }
+    add_lanes(first, sum + k);
+    add_lanes(second, products + k);
+}
+
+void winograd_sums(const struct winograd *s, const float *y, double *sum, double *products)
+{
+    struct direction d = forward_of(s);
+    size_t all = d.n * tiles_along(d.out_h) * tiles_along(d.out_w);
+    struct tile at = {0};
+    for (size_t done = 0; done < all; done += GROUP) {
+        size_t n_tiles = all - done < GROUP ? all - done : GROUP;
+        for (size_t k = 0; k < d.k; k += LANES)
+            sum_block(&d, at, n_tiles, k, y, sum, products);
+        for (size_t t = 0; t < n_tiles; t++)
+            at = next_tile(at, d.out_h, d.out_w);
+    }
+}
+
+void winograd_loaded(const struct winograd *s, const struct winograd_load *load, const float *x, float *to)
+{
+    size_t pixels = s->h * s->w, blocks = s->c / LANES;
+    for (size_t b = 0; b < s->n * blocks; b++) {
+        __m512 scale = _mm512_loadu_ps(load->scale + b % blocks * LANES);
+        __m512 shift = _mm512_loadu_ps(load->shift + b % blocks * LANES);
+        for (size_t i = b * pixels * LANES; i < (b + 1) * pixels * LANES; i += LANES)
+            _mm512_store_ps(to + i, _mm512_max_ps(_mm512_setzero_ps(),
+                                                  _mm512_fmadd_ps(_mm512_load_ps(x + i), scale, shift)));
+    }
 }

@@ -36,6 +36,7 @@ struct winograd_load {
  * result's sizes. Sums are over all pixels of the call's samples, one for each channel, and are added to what
  * is there. */
 struct winograd_store {
+    const float *bias; /* one for each channel of the result: result += bias               */
     const float *add;  /* result += add                                                    */
     const float *gate; /* zero where gate <= 0: ReLU's gradient ...                        */
     const float *gate_scale,
@@ -60,6 +61,13 @@ void winograd_weights_backward(const struct winograd *sizes, const float *weight
 /* y = x * weights. `load` is for x and `store` for y; either may be NULL. */
 void winograd_forward(const struct winograd *sizes, const struct winograd_load *load, const float *x,
                       const float *u, float *y, const struct winograd_store *store, void *scratch);
+
+/* What winograd_forward makes of x as it loads it (without `other`): the same bits. */
+void winograd_loaded(const struct winograd *sizes, const struct winograd_load *load, const float *x,
+                     float *to);
+
+/* The sums that winograd_forward gathers for `sum` and `products`, from a y that is there: the same bits. */
+void winograd_sums(const struct winograd *sizes, const float *y, double *sum, double *products);
 
 /* dx from dy, with the weights of winograd_weights_backward. `load` is for dy and `store` for dx. */
 void winograd_backward_data(const struct winograd *sizes, const struct winograd_load *load, const float *dy,

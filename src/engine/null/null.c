@@ -1,6 +1,6 @@
 /* null.c - an engine that does no work, so that what remains of a run's time is everybody else's.
  *
- * Rows, reading, writing and the optimiser's slots are real; lessons, exams, updates and blends change no
+ * Rows, reading, writing and the optimiser's slots are real; lessons, passes, exams, updates and blends change no
  * number and report a loss of 0 and no hits.
  */
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void null_close(struct engine *e)
 
 static fault null_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
-    (void)e;
+    TRY(engine_check_lessons(e));
     for (size_t i = 0; i < n; i++) {
         lessons[i].loss = 0;
         lessons[i].hits = 0;
@@ -39,9 +39,19 @@ static fault null_learn(struct engine *e, struct lesson *lessons, size_t n)
     return OK;
 }
 
+static fault null_pass(struct engine *e, struct pass *passes, size_t n)
+{
+    TRY(engine_check_passes(e, passes, n));
+    for (size_t i = 0; i < n; i++) {
+        passes[i].loss = 0;
+        passes[i].hits = 0;
+    }
+    return OK;
+}
+
 static fault null_examine(struct engine *e, struct exam *exams, size_t n)
 {
-    (void)e;
+    TRY(engine_check_exams(e));
     for (size_t i = 0; i < n; i++) {
         exams[i].loss = 0;
         exams[i].hits = 0;
@@ -72,6 +82,7 @@ const struct engine_ops engine_null = {
     .open = null_open,
     .close = null_close,
     .learn = null_learn,
+    .pass = null_pass,
     .examine = null_examine,
     .update = null_update,
     .mix = null_mix,

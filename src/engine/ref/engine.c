@@ -11,28 +11,49 @@
 
 struct ref {
     struct host host;
-    struct arena arena; /* owned: the plans */
-    struct plan learn, exam;
-    struct block memory;     /* owned: per worker the plan's memory, then the labels of a batch */
-    size_t n_plan, n_worker; /* bytes */
-    struct pick *picks;      /* owned: per worker a batch of an exam's */
+    struct arena arena;        /* owned: the plans */
+    struct plan learn, passes; /* one of them, as the setup asks */
+    struct plan exam;
+    struct block
+        memory; /* owned: per worker what a plan does not keep, a gradient to be gathered, labels; then what micro-batches
+                            keep: per replica and flight */
+    size_t n_work, n_grads, n_worker; /* bytes, the last of a worker altogether */
+    struct pick *picks;               /* owned: per worker as many of an exam's as a micro-batch has */
 };
 
-static fault make_plans(struct ref *r)
+static fault make_plans(struct ref *r, size_t *sizes)
 {
     const struct engine_setup *s = &r->host.engine.setup;
-    size_t *sizes = ARENA_NEW(&r->arena, size_t, s->graph->n_tensors);
-    if (!sizes)
-        return OUT_OF_MEMORY;
-    ref_sizes(s->graph, s->batch, sizes);
-    TRY(plan_make(s->graph, true, sizes, sizes, &r->arena, &r->learn));
-    TRY(plan_make(s->graph, false, sizes, NULL, &r->arena, &r->exam));
-    r->n_plan = r->learn.n_bytes > r->exam.n_bytes ? r->learn.n_bytes : r->exam.n_bytes;
-    r->n_worker = round_up(r->n_plan + s->batch * sizeof(uint16_t), 64);
-    r->picks = calloc(s->batch * (size_t)pool_size(r->host.pool), sizeof *r->picks);
+    enum plan_kind passes = s->splits ? PLAN_SPLIT_PASSES : PLAN_PASSES;
+    ref_sizes(s->graph, micro_most(s), sizes);
+    TRY(plan_make(s->graph, PLAN_EXAM, sizes, NULL, &r->arena, &r->exam));
+    if (s->flights)
+        return plan_make(s->graph, passes, sizes, sizes, &r->arena, &r->passes);
+    return plan_make(s->graph, PLAN_LESSON, sizes, sizes, &r->arena, &r->learn);
+}
+
+static fault take_memory(struct ref *r)
+{
+    const struct engine_setup *s = &r->host.engine.setup;
+    bool gathers = micro_batches(s) > 1 || s->flights;
+    r->n_work = larger(larger(r->learn.n_bytes, r->exam.n_bytes), r->passes.n_bytes - r->passes.n_kept);
+    r->n_grads = gathers ? round_up(s->graph->size * sizeof(float), 64) : 0;
+    r->n_worker = round_up(r->n_work + r->n_grads + micro_most(s) * sizeof(uint16_t), 64);
+    r->picks = calloc(micro_most(s) * (size_t)pool_size(r->host.pool), sizeof *r->picks);
     if (!r->picks)
         return OUT_OF_MEMORY;
-    return block_open(r->n_worker * (size_t)pool_size(r->host.pool), &r->memory);
+    return block_open(r->n_worker * (size_t)pool_size(r->host.pool) +
+                          r->passes.n_kept * s->flights * s->n_replicas,
+                      &r->memory);
+}
+
+static fault plan_all(struct ref *r)
+{
+    size_t *sizes = ARENA_NEW(&r->arena, size_t, r->host.engine.setup.graph->n_tensors);
+    if (!sizes)
+        return OUT_OF_MEMORY;
+    TRY(make_plans(r, sizes));
+    return take_memory(r);
 }
 
 static void ref_close(struct engine *e)
@@ -57,7 +78,7 @@ static fault ref_open(const struct engine_setup *setup, struct engine **out)
         free(r);
         return f;
     }
-    f = make_plans(r);
+    f = plan_all(r);
     if (f) {
         ref_close(&r->host.engine);
         return f;
@@ -66,69 +87,162 @@ static fault ref_open(const struct engine_setup *setup, struct engine **out)
     return OK;
 }
 
-/* A pass in this worker's memory, with these picks as its input. */
-static struct ref_pass start_pass(struct ref *r, const struct plan *plan, const struct samples *samples,
-                                  size_t replica, int worker)
+/* A walk in this worker's memory. */
+static struct ref_walk start_walk(const struct ref *r, const struct plan *plan, size_t replica, int worker)
 {
-    (void)samples;
-    assert(replica < r->host.engine.setup.n_replicas + r->host.engine.setup.n_spare && samples);
+    assert(replica < r->host.engine.setup.n_replicas + r->host.engine.setup.n_spare);
     unsigned char *memory = (unsigned char *)r->memory.bytes + r->n_worker * (size_t)worker;
-    return (struct ref_pass){
+    return (struct ref_walk){
         .graph = r->host.engine.setup.graph,
         .plan = plan,
         .params = host_row(&r->host, ROW_PARAMS, replica),
         .stats = host_row(&r->host, ROW_STATS, replica),
         .memory = memory,
-        .labels = (uint16_t *)(memory + r->n_plan),
+        .labels = (uint16_t *)(memory + r->n_work + r->n_grads),
     };
 }
 
-/* The batch as numbers; the samples are let go. */
-static fault put_samples(const struct ref_pass *p, const struct samples *s, const struct pick *picks)
+/* Gradients go into the replica's row: at once, or by way of the worker's memory where there are some already. */
+static void walk_learns(struct ref_walk *w, const struct ref *r, size_t replica, bool adds)
 {
-    real *input = (real *)((unsigned char *)p->memory + p->plan->value_at[0]);
+    float *row = host_row(&r->host, ROW_GRADS, replica);
+    w->grads = adds ? (float *)((unsigned char *)w->memory + r->n_work) : row;
+    w->gathered = adds ? row : NULL;
+}
+
+static void put_samples(const struct ref_walk *w, const struct samples *s, const struct pick *picks,
+                        const struct held *held)
+{
+    size_t at = w->plan->value_at[0];
+    unsigned char *memory = at < w->plan->n_kept ? w->kept : (unsigned char *)w->memory - w->plan->n_kept;
+    for (size_t i = 0; i < w->at.n; i++)
+        host_sample(s, samples_bytes(s, held, i, picks[i]), picks[i],
+                    (real *)(memory + at) + i * shape_size(w->graph->input));
+}
+
+/* The same with samples that are held only meanwhile. */
+static fault take_samples(const struct ref_walk *w, const struct samples *s, const struct pick *picks)
+{
     struct held held;
-    TRY(samples_hold(s, picks, p->batch, &held));
-    for (size_t i = 0; i < p->batch; i++) {
-        host_sample(s, samples_bytes(s, &held, i, picks[i]), picks[i],
-                    input + i * shape_size(p->graph->input));
-        p->labels[i] = s->labels[picks[i].sample];
-    }
+    TRY(samples_hold(s, picks, w->at.n, &held));
+    put_samples(w, s, picks, &held);
     samples_let_go(s, &held);
     return OK;
+}
+
+static void put_labels(const struct ref_walk *w, const struct samples *s, const struct pick *picks)
+{
+    for (size_t i = 0; i < w->at.n; i++)
+        w->labels[i] = s->labels[picks[i].sample];
 }
 
 struct job {
     struct ref *ref;
     struct lesson *lessons;
     struct exam *exams;
+    struct pass *passes;
     _Atomic(fault) first; /* that went wrong */
 };
 
+static void learn_micro(const struct ref *r, struct lesson *l, size_t micro, const struct held *whole,
+                        int worker)
+{
+    const struct engine_setup *s = &r->host.engine.setup;
+    struct ref_walk w = start_walk(r, &r->learn, l->replica, worker);
+    walk_learns(&w, r, l->replica, micro > 0);
+    w.at = micro_of(s, micro);
+    w.of = s->batch;
+    w.seed = l->seed;
+    w.lesson = micro + 1 == micro_batches(s) ? l : NULL;
+    struct held held = samples_held_from(s->train, whole, w.at.first);
+    put_samples(&w, s->train, l->picks + w.at.first, &held);
+    put_labels(&w, s->train, l->picks + w.at.first);
+    ref_take(&w, 0, r->learn.n_steps);
+    l->loss += w.loss;
+    l->hits += w.hits;
+}
+
+/* The samples of the whole batch are held while its micro-batches are computed. */
 static void learn_one(void *ctx, size_t piece, int worker)
 {
     struct job *job = ctx;
     struct ref *r = job->ref;
     struct lesson *l = &job->lessons[piece];
-    const struct samples *s = r->host.engine.setup.train;
-    struct ref_pass p = start_pass(r, &r->learn, s, l->replica, worker);
-    p.batch = r->host.engine.setup.batch;
-    p.grads = host_row(&r->host, ROW_GRADS, l->replica);
-    p.seed = l->seed;
-    p.lesson = l;
-    fault f = put_samples(&p, s, l->picks);
+    const struct engine_setup *s = &r->host.engine.setup;
+    struct held held;
+    fault f = samples_hold(s->train, l->picks, s->batch, &held);
     if (f) {
         host_keep_first(&job->first, f);
         return;
     }
-    ref_run(&p);
-    l->loss = p.loss;
-    l->hits = p.hits;
+    l->loss = 0;
+    l->hits = 0;
+    for (size_t k = 0; k < micro_batches(s); k++)
+        learn_micro(r, l, k, &held, worker);
+    samples_let_go(s->train, &held);
+}
+
+/* The steps of a pass. */
+static void pass_steps(const struct plan *p, enum pass_kind kind, size_t *first, size_t *end)
+{
+    *first = kind == PASS_FORWARD ? 0 : kind == PASS_WEIGHTS ? p->n_inputs : p->n_forward;
+    *end = kind == PASS_FORWARD ? p->n_forward : kind == PASS_WEIGHTS ? p->n_steps : p->n_inputs;
+}
+
+static struct ref_walk start_pass(const struct ref *r, const struct pass *pass, int worker)
+{
+    const struct engine_setup *s = &r->host.engine.setup;
+    struct ref_walk w = start_walk(r, &r->passes, pass->replica, worker);
+    walk_learns(&w, r, pass->replica, pass->adds);
+    w.at = micro_of(s, pass->micro);
+    w.of = s->batch;
+    w.seed = pass->seed;
+    w.kept = (unsigned char *)r->memory.bytes + r->n_worker * (size_t)pool_size(r->host.pool) +
+             r->passes.n_kept * (pass->replica * s->flights + pass->flight);
+    w.most = micro_most(s);
+    for (int i = 0; i < 4; i++)
+        w.crossing[i] = row_size(s, ROW_INPUTS + i) ? host_row(&r->host, ROW_INPUTS + i, pass->replica) +
+                                                          crossing_at(s, ROW_INPUTS + i, pass->flight, 0)
+                                                    : NULL;
+    return w;
+}
+
+/* What backward needs of the samples was kept by forward. */
+static void pass_one(void *ctx, size_t piece, int worker)
+{
+    struct job *job = ctx;
+    struct ref *r = job->ref;
+    struct pass *pass = &job->passes[piece];
+    const struct samples *s = r->host.engine.setup.train;
+    struct ref_walk w = start_pass(r, pass, worker);
+    const struct pick *picks = pass->picks + w.at.first;
+    bool reads = pass->kind == PASS_FORWARD && graph_reads_samples(w.graph);
+    fault f = reads ? take_samples(&w, s, picks) : OK;
+    if (f) {
+        host_keep_first(&job->first, f);
+        return;
+    }
+    put_labels(&w, s, picks);
+    size_t first, end;
+    pass_steps(&r->passes, pass->kind, &first, &end);
+    ref_take(&w, first, end);
+    pass->loss = w.loss;
+    pass->hits = w.hits;
+}
+
+static fault ref_pass(struct engine *e, struct pass *passes, size_t n)
+{
+    struct ref *r = (struct ref *)e;
+    TRY(engine_check_passes(e, passes, n));
+    struct job job = {.ref = r, .passes = passes};
+    pool_run(r->host.pool, n, pass_one, &job);
+    return job.first;
 }
 
 static fault ref_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct ref *r = (struct ref *)e;
+    TRY(engine_check_lessons(e));
     struct job job = {.ref = r, .lessons = lessons};
     pool_run(r->host.pool, n, learn_one, &job);
     return job.first;
@@ -141,23 +255,24 @@ static void examine_one(void *ctx, size_t piece, int worker)
     struct exam *x = &job->exams[piece];
     const struct engine_setup *setup = &r->host.engine.setup;
     const struct samples *s = x->on_train ? setup->train : setup->test;
-    struct ref_pass p = start_pass(r, &r->exam, s, x->replica, worker);
+    struct ref_walk w = start_walk(r, &r->exam, x->replica, worker);
     assert(x->first + x->n <= s->n);
     double sum = 0;
     x->hits = 0;
-    for (size_t done = 0; done < x->n; done += p.batch) {
-        struct pick *picks = r->picks + setup->batch * (size_t)worker;
-        p.batch = smaller(x->n - done, setup->batch);
-        for (size_t i = 0; i < p.batch; i++)
+    for (size_t done = 0; done < x->n; done += w.at.n) {
+        struct pick *picks = r->picks + micro_most(setup) * (size_t)worker;
+        w.at.n = w.of = smaller(micro_most(setup), x->n - done);
+        for (size_t i = 0; i < w.at.n; i++)
             picks[i] = (struct pick){.sample = (uint32_t)(x->first + done + i)};
-        fault f = put_samples(&p, s, picks);
+        fault f = take_samples(&w, s, picks);
         if (f) {
             host_keep_first(&job->first, f);
             return;
         }
-        ref_run(&p);
-        sum += p.loss * (double)p.batch;
-        x->hits += p.hits;
+        put_labels(&w, s, picks);
+        ref_take(&w, 0, r->exam.n_steps);
+        sum += w.loss * (double)w.at.n;
+        x->hits += w.hits;
     }
     x->loss = x->n ? sum / (double)x->n : 0;
 }
@@ -165,10 +280,11 @@ static void examine_one(void *ctx, size_t piece, int worker)
 static fault ref_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct ref *r = (struct ref *)e;
+    TRY(engine_check_exams(e));
     struct job job = {.ref = r, .exams = exams};
     for (size_t i = 0; i < n; i++)
         samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n,
-                       e->setup.batch);
+                       micro_most(&e->setup));
     pool_run(r->host.pool, n, examine_one, &job);
     return job.first;
 }
@@ -186,6 +302,7 @@ const struct engine_ops engine_ref = {
     .open = ref_open,
     .close = ref_close,
     .learn = ref_learn,
+    .pass = ref_pass,
     .examine = ref_examine,
     .update = host_update,
     .mix = host_mix,

@@ -1,4 +1,5 @@
-/* losses.c - what is minimised: each loss of one sample, its gradient, and the mean over the batch.
+/* losses.c - what is minimised: each loss of one sample, its gradient, and the mean over the batch (of which
+ * these samples may be a few).
  *
  * A hit is a sample whose largest output is the label; of equal outputs the first counts as the largest.
  */
@@ -27,7 +28,7 @@ static void forward(struct ref_call *c, sample_loss *loss)
         sum += loss(c->x[0] + n * classes, classes, c->labels[n]);
         c->hits += largest(c->x[0] + n * classes, classes) == c->labels[n];
     }
-    c->loss = sum / (double)c->batch;
+    c->loss = sum / (double)c->of;
 }
 
 static void backward(struct ref_call *c, sample_slope *slope)
@@ -36,7 +37,7 @@ static void backward(struct ref_call *c, sample_slope *slope)
     for (size_t n = 0; n < c->batch; n++)
         for (size_t i = 0; i < classes; i++)
             ref_put(c, 0, n * classes + i,
-                    slope(c->x[0] + n * classes, classes, c->labels[n], i) / (double)c->batch);
+                    slope(c->x[0] + n * classes, classes, c->labels[n], i) / (double)c->of);
 }
 
 /* log of the sum of exp(x), the largest taken out so that nothing overflows */

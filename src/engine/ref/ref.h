@@ -19,16 +19,19 @@ typedef REF_REAL real;
 struct ref_call {
     const struct op *op;
     size_t batch;
-    bool learning; /* batch statistics and dropout; else running statistics, nothing dropped */
-    struct shape in, out;
-    const real *x[2]; /* [batch][in]  */
-    real *y;          /* [batch][out]; only read by a backward step */
-    const real *dy;   /* [batch][out] */
-    real *dx[2];      /* [batch][in]; NULL where it is not wanted */
-    bool adds[2];     /* dx is added to what is there */
+    struct micro at; /* where these samples are in the batch of a lesson ... */
+    size_t of;       /* ... which has so many */
+    bool learning;   /* batch statistics and dropout; else running statistics, nothing dropped */
+    struct shape in, out; /* in: of x[0], and but for a concat of x[1] */
+    const real *x[2];     /* [batch][in]  */
+    real *y;              /* [batch][out]; only read by a backward step */
+    const real *dy;       /* [batch][out] */
+    real *dx[2];          /* [batch][in]; NULL where it is not wanted */
+    bool adds[2];         /* dx is added to what is there */
     const real *weight, *bias;
     real *dweight, *dbias;  /* overwritten */
     real *mean, *var;       /* running statistics */
+    real *values, *slopes;  /* send, receive: where these and their gradients cross */
     const uint16_t *labels; /* [batch] */
     uint64_t key;           /* dropout */
     double loss;            /* out: a loss's forward step: the mean over the batch */
@@ -42,27 +45,33 @@ struct ref_row {
 };
 
 extern const struct ref_row ref_conv, ref_batchnorm, ref_linear;
-extern const struct ref_row ref_add, ref_relu, ref_tanh, ref_sigmoid, ref_dropout, ref_reshape;
+extern const struct ref_row ref_add, ref_concat, ref_relu, ref_tanh, ref_sigmoid, ref_dropout, ref_reshape, ref_send,
+    ref_receive;
 extern const struct ref_row ref_maxpool, ref_avgpool, ref_globalpool, ref_shortcut;
 extern const struct ref_row ref_cross_entropy, ref_mse, ref_hinge, ref_logistic;
 
-/* One pass of one batch through the network; the input lies in memory at plan->value_at[0]. */
-struct ref_pass {
+/* Steps of a plan, for some samples of a batch; the input lies in memory at plan->value_at[0]. */
+struct ref_walk {
     const struct graph *graph;
     const struct plan *plan;
-    size_t batch;
+    struct micro at; /* the samples, in a batch of ... */
+    size_t of;       /* ... so many */
     const real *params;
-    real *grads; /* overwritten; NULL: an exam */
-    real *stats; /* moved, unless in an exam   */
-    void *memory;
-    uint16_t *labels; /* [batch] */
+    real *grads;         /* overwritten; NULL: an exam */
+    real *gathered;      /* NULL, or where gradients are added as they are made */
+    real *stats;         /* moved, unless in an exam   */
+    void *kept, *memory; /* the plan's: of this micro-batch, and of whoever works */
+    real *crossing[4]; /* of a part: inputs, outputs, gradients of outputs, of inputs, of this micro-batch */
+    size_t most;       /* samples for which there is room there */
+    uint16_t *labels;  /* [at.n] */
     uint64_t seed;
     const struct lesson *lesson; /* who is told of gradients as they become final; NULL: nobody */
     double loss;                 /* out */
     size_t hits;                 /* out */
 };
 
-void ref_run(struct ref_pass *p);
+/* Steps [first, end). */
+void ref_take(struct ref_walk *w, size_t first, size_t end);
 
 /* The sizes plan_make wants: batch x shape for every tensor. */
 void ref_sizes(const struct graph *g, size_t batch, size_t *n_bytes);
@@ -74,7 +83,7 @@ static inline size_t ref_at(struct shape s, size_t n, size_t c, size_t y, size_t
 
 static inline void ref_put(const struct ref_call *c, int input, size_t i, double value)
 {
-    c->dx[input][i] = (real)(c->adds[input] ? c->dx[input][i] + value : value);
+    c->dx[input][i] = c->adds[input] ? c->dx[input][i] + (real)value : (real)value;
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* values.c - the ops that work number by number: add, relu, tanh, sigmoid, dropout, reshape. */
+/* values.c - the ops that work number by number: add, concat, relu, tanh, sigmoid, dropout, reshape; and those that
+ * carry numbers to other parts and from there. */
 #include <math.h>
 
 #include "engine/host.h"
@@ -25,6 +26,38 @@ static void add_backward(struct ref_call *c)
 }
 
 const struct ref_row ref_add = {add_forward, add_backward};
+
+/* The shape of the second input of a concat. */
+static struct shape second_of(const struct ref_call *c)
+{
+    return (struct shape){c->out.c - c->in.c, c->in.h, c->in.w};
+}
+
+static void concat_forward(struct ref_call *c)
+{
+    size_t first = shape_size(c->in), second = shape_size(second_of(c));
+    for (size_t n = 0; n < c->batch; n++) {
+        real *y = c->y + n * (first + second);
+        for (size_t i = 0; i < first; i++)
+            y[i] = c->x[0][n * first + i];
+        for (size_t i = 0; i < second; i++)
+            y[first + i] = c->x[1][n * second + i];
+    }
+}
+
+static void concat_backward(struct ref_call *c)
+{
+    size_t first = shape_size(c->in), second = shape_size(second_of(c));
+    for (size_t n = 0; n < c->batch; n++) {
+        const real *dy = c->dy + n * (first + second);
+        for (size_t i = 0; c->dx[0] && i < first; i++)
+            ref_put(c, 0, n * first + i, dy[i]);
+        for (size_t i = 0; c->dx[1] && i < second; i++)
+            ref_put(c, 1, n * second + i, dy[first + i]);
+    }
+}
+
+const struct ref_row ref_concat = {concat_forward, concat_backward};
 
 static void relu_forward(struct ref_call *c)
 {
@@ -68,11 +101,13 @@ static void sigmoid_backward(struct ref_call *c)
 
 const struct ref_row ref_sigmoid = {sigmoid_forward, sigmoid_backward};
 
-/* What a number is multiplied with while learning: 0 or 1 / (1 - rate), by a hash of its position. */
+/* What a number is multiplied with while learning: 0 or 1 / (1 - rate), by a hash of its
+ * position in the whole batch. */
 static double dropout_factor(const struct ref_call *c, size_t i)
 {
     if (!c->learning)
         return 1;
+    i += c->at.first * shape_size(c->in);
     return dropout_keeps(c->key, c->op->rate, i) ? 1 / (1 - c->op->rate) : 0;
 }
 
@@ -103,3 +138,31 @@ static void reshape_backward(struct ref_call *c)
 }
 
 const struct ref_row ref_reshape = {reshape_forward, reshape_backward};
+
+static void send_forward(struct ref_call *c)
+{
+    for (size_t i = 0; i < n_values(c); i++)
+        c->values[i] = c->x[0][i];
+}
+
+static void send_backward(struct ref_call *c)
+{
+    for (size_t i = 0; i < n_values(c); i++)
+        ref_put(c, 0, i, c->slopes[i]);
+}
+
+const struct ref_row ref_send = {send_forward, send_backward};
+
+static void receive_forward(struct ref_call *c)
+{
+    for (size_t i = 0; i < c->batch * shape_size(c->out); i++)
+        c->y[i] = c->values[i];
+}
+
+static void receive_backward(struct ref_call *c)
+{
+    for (size_t i = 0; i < c->batch * shape_size(c->out); i++)
+        c->slopes[i] = c->dy[i];
+}
+
+const struct ref_row ref_receive = {receive_forward, receive_backward};

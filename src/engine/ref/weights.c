@@ -11,22 +11,36 @@ static bool under(const struct op *op, size_t y, size_t k, size_t side, size_t *
     return padded >= op->pad && *out < side;
 }
 
-static size_t weight_at(const struct ref_call *c, size_t o, size_t i, size_t ky, size_t kx)
+/* Channels that an output channel reads. */
+static size_t group_in(const struct ref_call *c)
 {
-    return ((o * c->in.c + i) * c->op->kernel + ky) * c->op->kernel + kx;
+    return c->in.c / c->op->groups;
 }
 
-/* y[o] = bias[o] + sum over i, ky, kx of weight[o][i][ky][kx] x[i][under the window] */
+/* ... and the first of them. */
+static size_t first_in(const struct ref_call *c, size_t o)
+{
+    return o / (c->out.c / c->op->groups) * group_in(c);
+}
+
+/* i counts within the group. */
+static size_t weight_at(const struct ref_call *c, size_t o, size_t i, size_t ky, size_t kx)
+{
+    return ((o * group_in(c) + i) * c->op->kernel + ky) * c->op->kernel + kx;
+}
+
+/* y[o] = bias[o] + sum over i, ky, kx of weight[o][i][ky][kx] x[first + i][under the window] */
 static double conv_pixel(const struct ref_call *c, size_t n, size_t o, size_t y, size_t x)
 {
     double sum = c->bias ? c->bias[o] : 0;
-    for (size_t i = 0; i < c->in.c; i++)
+    size_t first = first_in(c, o);
+    for (size_t i = 0; i < group_in(c); i++)
         for (size_t ky = 0; ky < c->op->kernel; ky++)
             for (size_t kx = 0; kx < c->op->kernel; kx++) {
                 size_t iy, ix;
                 if (under(c->op, y, ky, c->in.h, &iy) && under(c->op, x, kx, c->in.w, &ix))
-                    sum +=
-                        (double)c->weight[weight_at(c, o, i, ky, kx)] * c->x[0][ref_at(c->in, n, i, iy, ix)];
+                    sum += (double)c->weight[weight_at(c, o, i, ky, kx)] *
+                           c->x[0][ref_at(c->in, n, first + i, iy, ix)];
             }
     return sum;
 }
@@ -44,12 +58,14 @@ static void conv_forward(struct ref_call *c)
 static double conv_weight_gradient(const struct ref_call *c, size_t o, size_t i, size_t ky, size_t kx)
 {
     double sum = 0;
+    size_t channel = first_in(c, o) + i;
     for (size_t n = 0; n < c->batch; n++)
         for (size_t y = 0; y < c->out.h; y++)
             for (size_t x = 0; x < c->out.w; x++) {
                 size_t iy, ix;
                 if (under(c->op, y, ky, c->in.h, &iy) && under(c->op, x, kx, c->in.w, &ix))
-                    sum += (double)c->dy[ref_at(c->out, n, o, y, x)] * c->x[0][ref_at(c->in, n, i, iy, ix)];
+                    sum += (double)c->dy[ref_at(c->out, n, o, y, x)] *
+                           c->x[0][ref_at(c->in, n, channel, iy, ix)];
             }
     return sum;
 }
@@ -67,12 +83,15 @@ static bool above(const struct op *op, size_t i, size_t k, size_t side, size_t *
 static double conv_input_gradient(const struct ref_call *c, size_t n, size_t i, size_t iy, size_t ix)
 {
     double sum = 0;
-    for (size_t o = 0; o < c->out.c; o++)
+    size_t group_out = c->out.c / c->op->groups, first = i / group_in(c) * group_out,
+           within = i % group_in(c);
+    for (size_t o = first; o < first + group_out; o++)
         for (size_t ky = 0; ky < c->op->kernel; ky++)
             for (size_t kx = 0; kx < c->op->kernel; kx++) {
                 size_t y, x;
                 if (above(c->op, iy, ky, c->out.h, &y) && above(c->op, ix, kx, c->out.w, &x))
-                    sum += (double)c->weight[weight_at(c, o, i, ky, kx)] * c->dy[ref_at(c->out, n, o, y, x)];
+                    sum += (double)c->weight[weight_at(c, o, within, ky, kx)] *
+                           c->dy[ref_at(c->out, n, o, y, x)];
             }
     return sum;
 }
@@ -92,8 +111,8 @@ static void bias_gradient(struct ref_call *c)
 static void conv_backward(struct ref_call *c)
 {
     bias_gradient(c);
-    for (size_t o = 0; o < c->out.c; o++)
-        for (size_t i = 0; i < c->in.c; i++)
+    for (size_t o = 0; c->dweight && o < c->out.c; o++)
+        for (size_t i = 0; i < group_in(c); i++)
             for (size_t ky = 0; ky < c->op->kernel; ky++)
                 for (size_t kx = 0; kx < c->op->kernel; kx++)
                     c->dweight[weight_at(c, o, i, ky, kx)] = (real)conv_weight_gradient(c, o, i, ky, kx);
@@ -122,7 +141,7 @@ static void linear_backward(struct ref_call *c)
 {
     size_t n_in = shape_size(c->in), n_out = c->out.c;
     bias_gradient(c);
-    for (size_t o = 0; o < n_out; o++)
+    for (size_t o = 0; c->dweight && o < n_out; o++)
         for (size_t i = 0; i < n_in; i++) {
             double sum = 0;
             for (size_t n = 0; n < c->batch; n++)

@@ -5,8 +5,6 @@
  *   ssp     the same, but nobody is answered while it is more than `staleness` pushes ahead of the
  *           slowest that lives: stale synchronous parallel, a bound on clocks (Ho et al. 2013)
  *
- *   a worker's life:  learn -> push, pull -> learn -> push, pull -> ... -> goodbye
- *
  * The optimiser runs on the servers, each for its floats of the parameters; steps are element by element, so
  * the number of servers changes nothing in sync mode. The staleness of a gradient is the number of updates
  * its server has made since the worker pulled; with `staleness_aware` the step is divided by it (Zhang et al.
@@ -14,14 +12,13 @@
  *
  * `downpour` (downpour.c) is the same in async, but workers push and pull only now and then.
  *
- * A goodbye is answered when everybody has said it, or after twice the patience: in the end all hold the
- * servers' last parameters. Where a server goes on without a gradient (its worker was gone, or late) or gets
- * it twice (it died between the step and the answer, and its standby is asked) no step is undone.
+ * In the end all say goodbye and hold the servers' last parameters (server.c). Where a server goes on without
+ * a gradient, since its worker was gone or late, no step is undone; a standby that takes over goes on from the
+ * last copy it got.
  */
 #include "strategy/ps/ps.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "strategy/strategies.h"
 
@@ -34,22 +31,20 @@ static void note_staleness(struct agent *a, uint64_t stale)
     a->staleness.n++;
 }
 
-static fault exchange(struct agent *a, struct ps_client *c, uint64_t kind)
+static fault call_servers(struct agent *a, struct ps_client *c, uint32_t what)
 {
-    struct letter x, ask = {.kind = kind, .round = a->k, .n = 1};
-    if (kind & LETTER_PUSHES)
-        c->clock++;
-    ask.clock = c->clock;
-    TRY(ps_exchange(a, ask, &x));
-    if (kind & LETTER_PUSHES) {
+    c->clock += (what & PS_PUSHES) != 0;
+    struct letter x, ask = {.head.what = what, .round = a->k, .clock = c->clock, .n = 1};
+    TRY(ps_call(a, ask, &x));
+    if (what & PS_PUSHES) {
         note_staleness(a, x.n);
-        a->dropped += (x.kind & LETTER_LATE) != 0;
+        a->dropped += (x.head.what & PS_LATE) != 0;
     }
     c->round = x.round;
     return OK;
 }
 
-/* What is pushed: this gradient, or the sum of those since the last push. */
+/* s = s + g, where not every gradient is pushed */
 static fault add_gradient(struct agent *a, struct ps_client *c)
 {
     struct term terms[] = {{1, ROW_GRADS, NULL, 0}, {1, ROW_SUM, NULL, 0}};
@@ -57,12 +52,13 @@ static fault add_gradient(struct agent *a, struct ps_client *c)
     return ps_row_of(ps_of(a), a->index) == ROW_GRADS ? OK : agent_combine(a, ROW_SUM, terms, n);
 }
 
+/* theta = the servers', for g or s; in rounds that do not pull theta - alpha g. */
 static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps *s)
 {
     bool pushes = is_nth(a->k, (uint64_t)s->push_every), pulls = is_nth(a->k, (uint64_t)s->pull_every);
     agent_rate(a);
     if (pushes || pulls)
-        TRY(exchange(a, c, (pushes ? LETTER_PUSHES : 0) | (pulls ? LETTER_PULLS : 0)));
+        TRY(call_servers(a, c, (pushes ? PS_PUSHES : 0) | (pulls ? PS_PULLS : 0)));
     if (pushes)
         c->n_summed = 0;
     return pulls ? OK : link_update(a->link, 0, TO_END, a->lr, ++a->steps);
@@ -80,7 +76,7 @@ static fault come_back(struct agent *a, struct ps_client *c)
     char text[96];
     c->is_back = false;
     c->n_summed = 0;
-    TRY(exchange(a, c, LETTER_PULLS));
+    TRY(call_servers(a, c, PS_PULLS));
     if (!a->stage->asynchronous)
         a->k = c->round;
     snprintf(text, sizeof text, "agent %zu is back with the servers' parameters", a->index);
@@ -88,15 +84,17 @@ static fault come_back(struct agent *a, struct ps_client *c)
     return OK;
 }
 
-/* From a checkpoint: what was summed by then is in its row; how old the parameters are only the servers know. */
+/* From a checkpoint: what was summed by then is in its row; only the servers know how old the parameters are. */
 static fault go_on(struct agent *a, struct ps_client *c, const struct ps *s)
 {
     c->n_summed = a->k % (uint64_t)s->push_every;
-    return a->stage->asynchronous ? exchange(a, c, LETTER_PULLS) : OK;
+    return a->stage->asynchronous ? call_servers(a, c, PS_PULLS) : OK;
 }
 
-static fault work(struct agent *a, struct ps_client *c, const struct ps *s)
+static fault work(struct agent *a)
 {
+    const struct ps *s = &ps_of(a)->settings;
+    struct ps_client *c = &ps_of(a)->clients[a->index];
     if (c->is_back)
         TRY(come_back(a, c));
     else if (a->k)
@@ -109,15 +107,131 @@ static fault work(struct agent *a, struct ps_client *c, const struct ps *s)
         catch_up(a, c);
     }
     if (c->n_summed)
-        TRY(exchange(a, c, LETTER_PUSHES | LETTER_PULLS));
-    return exchange(a, c, LETTER_BYE | LETTER_PULLS);
+        TRY(call_servers(a, c, PS_PUSHES | PS_PULLS));
+    return call_servers(a, c, PS_BYE | PS_PULLS);
 }
+
+/* ---- the server ---- */
+
+static fault send_copy(struct ps_helper *h)
+{
+    uint64_t every = (uint64_t)ps_settings(h)->replicate_every;
+    struct letter x = {.version = h->version, .round = h->agent->k};
+    return every && h->version % every == 0
+               ? service_copy(&h->service, &x.head, ps_span(h, ROWS_PARAMS | ROWS_SLOTS))
+               : OK;
+}
+
+/* theta = theta - alpha / divide_by * the sum of the terms */
+static fault step(struct ps_helper *h, size_t n_terms, double divide_by)
+{
+    struct agent *a = h->agent;
+    TRY(link_mix(a->link, ROW_GRADS, h->first, h->end, h->terms, n_terms));
+    TRY(link_update(a->link, h->first, h->end, agent_rate(a) / divide_by, ++h->version));
+    a->steps = h->version;
+    h->listens_to_all = false;
+    return OK;
+}
+
+void ps_let_go(struct ps_helper *h, size_t child)
+{
+    service_applied(&h->service, child);
+    link_drop(h->agent->link, ps_parcel(h, child));
+}
+
+static struct term gradient_of(const struct ps_helper *h, size_t child, double weight)
+{
+    return (struct term){weight, ps_row_of(ps_of(h->agent), child), ps_parcel(h, child), 0};
+}
+
+/* async, ssp: theta = theta - alpha g^i, or alpha / staleness */
+static fault update_with(struct ps_helper *h, size_t i)
+{
+    struct ps_child *c = &h->children[i];
+    h->terms[0] = gradient_of(h, i, 1);
+    c->stale = h->version > c->ask.version ? h->version - c->ask.version : 0;
+    TRY(step(h, 1, ps_settings(h)->staleness_aware && c->stale ? (double)c->stale : 1));
+    ps_let_go(h, i);
+    return send_copy(h);
+}
+
+/* The gradients of the latest round, in the order of the members; earlier ones have come too late. */
+static size_t gather(struct ps_helper *h, uint64_t *round, uint64_t *n_workers)
+{
+    size_t n = 0;
+    *round = *n_workers = 0;
+    for (size_t i = 0; i < ps_n_members(h); i++)
+        if (ps_visitor(h, i)->pending && h->children[i].ask.round > *round)
+            *round = h->children[i].ask.round;
+    for (size_t i = 0; i < ps_n_members(h); i++) {
+        struct ps_child *c = &h->children[i];
+        if (!ps_visitor(h, i)->pending)
+            continue;
+        c->late = c->ask.round < *round;
+        if (c->late)
+            continue;
+        h->terms[n++] = gradient_of(h, i, 1);
+        *n_workers += c->ask.n;
+    }
+    return n;
+}
+
+static void let_all_go(struct ps_helper *h)
+{
+    for (size_t i = 0; i < ps_n_members(h); i++)
+        if (ps_visitor(h, i)->pending)
+            ps_let_go(h, i);
+}
+
+fault ps_ask_above(struct ps_helper *h, uint32_t what, uint64_t round, uint64_t n)
+{
+    struct letter x;
+    TRY(ps_call(h->agent, (struct letter){.head.what = what, .round = round, .n = n}, &x));
+    h->agent->k = x.round;
+    h->version = x.version;
+    return OK;
+}
+
+/* sync: theta = theta - alpha / m sum_i g^i; a node: the sum goes up, theta comes down. */
+static fault update_together(struct ps_helper *h)
+{
+    struct agent *a = h->agent;
+    uint64_t round, n_workers;
+    size_t n = gather(h, &round, &n_workers);
+    if (h->is_node) {
+        TRY(link_mix(a->link, ROW_SUM, 0, TO_END, h->terms, n));
+        let_all_go(h);
+        return ps_ask_above(h, PS_PUSHES | PS_PULLS, round, n_workers);
+    }
+    for (size_t i = 0; i < n; i++)
+        h->terms[i].weight = 1.0 / (double)n_workers;
+    a->k = round; /* by which the rate is */
+    TRY(step(h, n, 1));
+    let_all_go(h);
+    a->k = round + 1;
+    return send_copy(h);
+}
+
+fault ps_update(struct ps_helper *h)
+{
+    size_t n_pending = 0, n_missing = 0;
+    for (size_t i = 0; i < ps_n_members(h); i++) {
+        const struct visitor *v = ps_visitor(h, i);
+        if (v->pending && ps_settings(h)->mode != PS_SYNC)
+            TRY(update_with(h, i));
+        n_pending += v->pending;
+        n_missing += service_is_active(&h->service, i) && !v->pending; /* who has only pulled, too */
+    }
+    return n_pending && !n_missing ? update_together(h) : OK;
+}
+
+/* ---- both ---- */
 
 /* Whoever has lost the servers while others have not ends alone; when nobody has them any more, all end. */
 fault ps_run(struct agent *a)
 {
     struct ps_client *c = &ps_of(a)->clients[a->index];
-    fault f = agent_helps(a) ? ps_serve(a) : work(a, c, &ps_of(a)->settings);
+    fault f = agent_helps(a) ? ps_serve(a) : work(a);
     if (!f || !is_about_peers(f) || !(agent_helps(a) || c->others_go_on))
         return f;
     link_note(a->link, "lost", fault_text(f));
@@ -132,79 +246,6 @@ fault ps_rejoin(struct agent *a)
     else
         s->clients[a->index].is_back = true;
     return OK;
-}
-
-/* ---- who is who ---- */
-
-int64_t ps_helpers(const struct ps *s, int64_t agents)
-{
-    return s->servers * (s->replicate_every ? 2 : 1) + (int64_t)ps_nodes((size_t)agents, (size_t)s->tree);
-}
-
-static void place_client(struct ps_shared *s, size_t i)
-{
-    s->clients[i].shards = s->shards + i * s->n_servers;
-    for (size_t j = 0; j < s->n_servers; j++)
-        s->clients[i].shards[j].asked = s->n_workers + j;
-}
-
-static void place_helper(struct ps_shared *s, size_t n_params, size_t i)
-{
-    size_t self = s->n_workers + i, shard = i % s->n_servers, first, end;
-    struct ps_helper *h = &s->helpers[i];
-    *h = (struct ps_helper){.children = s->children + i * s->n_members, .terms = s->terms + i * s->n_members};
-    h->is_node = self >= s->first_node;
-    h->leads = h->is_node || i < s->n_servers;
-    h->first = h->is_node ? 0 : n_params * shard / s->n_servers;
-    h->end = h->is_node ? n_params : n_params * (shard + 1) / s->n_servers;
-    h->other = self;
-    if (!h->is_node && s->has_standbys)
-        h->other = i < s->n_servers ? self + s->n_servers : self - s->n_servers;
-    ps_children(s, self, &first, &end);
-    for (size_t c = first; c < end; c++)
-        h->children[c].known = true;
-}
-
-fault ps_open(const struct stage *stage, struct ps settings, void **shared)
-{
-    struct ps_shared *s = calloc(1, sizeof *s);
-    if (!s)
-        return OUT_OF_MEMORY;
-    *shared = s;
-    size_t n = stage->n_members, n_helpers = n - stage->n_agents;
-    *s = (struct ps_shared){
-        .settings = settings,
-        .n_workers = stage->n_agents,
-        .n_members = n,
-        .n_servers = (size_t)settings.servers,
-        .has_standbys = settings.replicate_every > 0,
-        .clients = calloc(n, sizeof *s->clients),
-        .helpers = calloc(n_helpers, sizeof *s->helpers),
-        .shards = calloc(n * (size_t)settings.servers, sizeof *s->shards),
-        .children = calloc(n * n_helpers, sizeof *s->children),
-        .terms = calloc(n * n_helpers, sizeof *s->terms),
-    };
-    s->first_node = s->n_workers + s->n_servers * (s->has_standbys ? 2 : 1);
-    if (!s->clients || !s->helpers || !s->shards || !s->children || !s->terms)
-        return OUT_OF_MEMORY; /* what there is goes with ps_close */
-    for (size_t i = 0; i < n; i++)
-        place_client(s, i);
-    for (size_t i = 0; i < n_helpers; i++)
-        place_helper(s, stage->n_params, i);
-    return OK;
-}
-
-void ps_close(void *shared)
-{
-    struct ps_shared *s = shared;
-    if (!s)
-        return;
-    free(s->clients);
-    free(s->helpers);
-    free(s->shards);
-    free(s->children);
-    free(s->terms);
-    free(s);
 }
 
 /* ---- the strategy `ps` ---- */

@@ -2,12 +2,8 @@
  *
  *   members:  workers 0 .. n-1 | servers | their standbys | nodes of the tree, the lowest level first
  *
- *   an exchange:  who asks    gradient rows, then a letter   -->   who answers
- *                             <--   parameter rows, then a letter
- *
- * The letter comes last, so whoever has read it finds the rows in its mail. Who asks numbers its exchanges; a
- * letter that gets no answer within patience is sent again without rows, and rows are sent again only when
- * asked for: nothing is applied twice because a message was lost, and nothing is waited for in vain.
+ * Workers, and nodes for those below them, call the servers (call.h) with a gradient and are answered with
+ * parameters; servers and nodes are services.
  */
 #ifndef VECHE_STRATEGY_PS_PS_H
 #define VECHE_STRATEGY_PS_PS_H
@@ -37,30 +33,16 @@ struct ps { /* what parameter servers do: by the settings of `ps`, or of `downpo
 
 #define ROW_SUM ROW_KEPT /* of the gradients of those below a node, or of the rounds since the last push */
 
-/* Tags: never below a round, rows below letters, so that old rows can be forgotten by their number. */
-#define PS_DOWN    (1ull << 62)             /* + exchange: parameters                       */
-#define PS_UP      (PS_DOWN + (1ull << 60)) /* + exchange: gradients                        */
-#define PS_REPLICA (PS_UP + (1ull << 60))   /* + version: parameters and slots of a shard   */
-#define PS_ASK     (PS_REPLICA + (1ull << 60))
-#define PS_ANSWER  (PS_ASK + 1)
-
-enum letter_kind {
-    LETTER_PUSHES = 1 << 0,  /* a gradient                                                  */
-    LETTER_PULLS = 1 << 1,   /* wants parameters                                            */
-    LETTER_BYE = 1 << 2,     /* has done all its rounds; answered when everybody has        */
-    LETTER_ROWS = 1 << 3,    /* rows came with it                                           */
-    LETTER_SENT = 1 << 4,    /* the other of the pair sent me here                          */
-    LETTER_AGAIN = 1 << 5,   /* answer: the gradient is not here, send it again             */
-    LETTER_MOVED = 1 << 6,   /* answer: the other of the pair serves                        */
-    LETTER_LATE = 1 << 7,    /* answer: the others had gone on, your gradient did not count */
-    LETTER_REPLICA = 1 << 8, /* of a pair: my shard as it is now                            */
-    LETTER_YIELD = 1 << 9,   /* of a pair: I serve, you follow                              */
-    LETTER_END = 1 << 10,    /* all is done                                                 */
+/* What a letter asks for and says. */
+enum ps_what {
+    PS_PUSHES = 1 << 0, /* a gradient                                           */
+    PS_PULLS = 1 << 1,  /* wants parameters                                     */
+    PS_BYE = 1 << 2,    /* has done all its rounds; answered when all have      */
+    PS_LATE = 1 << 3,   /* answer: the others had gone on, the gradient did not count */
 };
 
 struct letter {
-    uint64_t kind;
-    uint64_t number;  /* of the exchange                                                    */
+    struct call_head head;
     uint64_t round;   /* of the gradient; of the parameters                                 */
     uint64_t clock;   /* pushes of this worker, this one included                           */
     uint64_t version; /* updates in the parameters: when they were last pulled; now         */
@@ -69,53 +51,40 @@ struct letter {
 
 /* One who asks: a worker, or a node of the tree. */
 struct ps_client {
-    uint64_t number;       /* of its last exchange                     */
-    uint64_t clock;        /* its pushes                               */
-    uint64_t round;        /* of the parameters it pulled              */
-    uint64_t n_summed;     /* gradients since its last push            */
-    bool is_back;          /* after a crash                            */
-    bool skips_tree;       /* its node is gone: it asks the servers    */
-    bool others_go_on;     /* it has lost a server, the rest have not  */
-    struct ps_shard {      /* what it knows of each part of the parameters; of all, where it asks a node */
-        size_t asked;      /* the member that answers: the server or its standby */
-        uint64_t version;  /* when it was last pulled                            */
-        struct letter ask; /* the last                                           */
-        bool is_lost;      /* since then                                         */
-        double lost_since;
-    } * shards; /* [n_servers] */
+    uint64_t clock;    /* its pushes                              */
+    uint64_t round;    /* of the parameters it pulled             */
+    uint64_t n_summed; /* gradients since its last push           */
+    bool is_back;      /* after a crash                           */
+    bool skips_tree;   /* its node is gone: it asks the servers   */
+    bool others_go_on; /* it has lost a server, the rest have not */
+    struct ps_shard {  /* a part of the parameters, and who serves it */
+        struct call_line line;
+        size_t first, end;
+        uint64_t version;  /* when it was last pulled */
+        struct letter ask; /* the last                */
+    } * shards;            /* [n_servers] */
+    struct ps_shard node;  /* of all, while it asks a node */
 };
-
-/* What a helper knows of one that asks. */
-struct ps_child {
-    bool known;   /* expected, or has asked                                   */
-    bool gone;    /* cannot be reached, which was noted                       */
-    bool silent;  /* others waited for it in vain, which was noted            */
-    bool waiting; /* for an answer                                            */
-    bool pending; /* its gradient lies in the parcels                         */
-    bool late;
-    uint64_t stale;
-    uint64_t n_again; /* times it has asked again */
-    double since;     /* when it was last heard or answered */
-    uint64_t rounds;  /* behind it, as its last letter said; ROUNDS_UNKNOWN */
-    struct letter ask;
-};
-
-#define ROUNDS_UNKNOWN UINT64_MAX
 
 /* One who answers: a server, its standby, a node of the tree. */
 struct ps_helper {
-    struct agent *agent;       /* borrowed */
-    struct ps_child *children; /* [n_members] */
-    struct term *terms;        /* [n_members] */
-    size_t first, end;         /* its floats */
-    size_t other;              /* of the pair; itself: there is none */
-    bool is_node, leads, is_over, is_back;
+    struct agent *agent; /* borrowed */
+    struct service service;
+    struct ps_child {
+        struct letter ask; /* its last */
+        bool late;         /* its gradient did not count */
+        uint64_t stale;
+        uint64_t rounds; /* behind it, as its last letter said; ROUNDS_UNKNOWN */
+    } * children;        /* [n_members] */
+    struct term *terms;  /* [n_members] */
+    size_t first, end;   /* its floats */
+    bool is_node, is_back;
     bool listens_to_all; /* the one it listened to did not come; until the next update */
     uint64_t version;    /* updates in its parameters */
     uint64_t ended;      /* async, ssp: rounds of all workers, as their letters say */
-    bool is_awaited;     /* somebody waits for it, since then without a break */
-    double awaited_since;
 };
+
+#define ROUNDS_UNKNOWN UINT64_MAX
 
 struct ps_shared {
     struct ps settings;
@@ -134,29 +103,57 @@ static inline struct ps_shared *ps_of(const struct agent *a)
     return a->stage->shared;
 }
 
+static inline const struct ps *ps_settings(const struct ps_helper *h)
+{
+    return &ps_of(h->agent)->settings;
+}
+
+static inline size_t ps_n_members(const struct ps_helper *h)
+{
+    return h->service.n;
+}
+
+static inline struct visitor *ps_visitor(const struct ps_helper *h, size_t child)
+{
+    return &h->service.visitors[child];
+}
+
+/* The gradient of a child; of ps_n_members: what has just come. */
+static inline struct parcel *ps_parcel(const struct ps_helper *h, size_t child)
+{
+    return &h->agent->parcels[child];
+}
+
+static inline struct span ps_span(const struct ps_helper *h, row_set rows)
+{
+    return (struct span){rows, h->first, h->end};
+}
+
 /* ps.c: what the strategies on parameter servers have in common. */
 fault ps_run(struct agent *a);
 fault ps_rejoin(struct agent *a);
-int64_t ps_helpers(const struct ps *s, int64_t agents);
-fault ps_open(const struct stage *stage, struct ps settings, void **shared);
-void ps_close(void *shared);
+/* A step, where it is time for one; a node asks those above it. */
+fault ps_update(struct ps_helper *h);
+/* The gradient of a child is applied, or will never be. */
+void ps_let_go(struct ps_helper *h, size_t child);
+/* A node's call, for so many workers. */
+fault ps_ask_above(struct ps_helper *h, uint32_t what, uint64_t round, uint64_t n_workers);
 
-/* tree.c: who asks whom. */
-#define NO_NODE ((size_t)-1)
-size_t ps_nodes(size_t n_workers, size_t fanout);
-/* The node a worker or node asks, or NO_NODE: the servers themselves. */
-size_t ps_parent(const struct ps_shared *s, size_t member);
-/* Those that ask a node, or the servers (`member` is one of them): [*first, *end). */
-void ps_children(const struct ps_shared *s, size_t member, size_t *first, size_t *end);
-
-/* ask.c: asks all shards, or one's node, and waits for the answers; parameters that come are taken.
- * A fault about peers: nobody answers any more. */
-fault ps_exchange(struct agent *a, struct letter ask, struct letter *answer);
-/* The row gradients travel in: the sums of nodes and of workers that do not push every round are kept ones.
- */
+/* ask.c: calls all servers, or its node, and takes the parameters that come. A fault about peers: nobody
+ * answers any more. */
+fault ps_call(struct agent *a, struct letter ask, struct letter *answer);
+/* The row gradients travel in: sums, of a node or of a worker that does not push every round, are kept. */
 enum row ps_row_of(const struct ps_shared *s, size_t member);
 
 /* server.c */
 fault ps_serve(struct agent *a);
+
+/* members.c */
+int64_t ps_helpers(const struct ps *s, int64_t agents);
+fault ps_open(const struct stage *stage, struct ps settings, void **shared);
+void ps_close(void *shared);
+/* The node a worker or node asks, or NO_NODE: the servers themselves. */
+size_t ps_parent(const struct ps_shared *s, size_t member);
+#define NO_NODE ((size_t)-1)
 
 #endif

@@ -1,41 +1,74 @@
 /* server.c - the side that answers: servers, their standbys, nodes of the tree.
  *
- *   a letter --> its gradient is kept in the parcels --> an update, if it is time --> answers
+ *   a question -> its gradient is kept in the parcels -> an update (ps.c), if it is time -> answers
  *
- * Of a pair (server, standby) one leads and one follows. The leader sends its shard, slots included, every
- * `replicate_every` updates. The follower takes over when somebody asks it who cannot be served by the
- * leader. Two that lead, after the network fell apart, find out with the next replica, or when somebody has
- * waited for too long: the standby stays. What the other had learnt since then is lost.
+ *   sync    all are answered once all have pushed, or are gone or silent (service.h)
+ *   async   a worker is answered as soon as it has pushed
+ *   ssp     the same, but one that is more than s pushes ahead of the slowest is answered later
+ *   a node  as sync, with what comes from above
+ *
+ * A goodbye is answered when all have said it, or when it is said for the third time: those that this server
+ * misses may be waiting for another one.
  */
-#include <stdio.h>
+#include "strategy/ps/ps.h"
 
-#include "strategy/ps/inside.h"
-
-static void note_self(const struct ps_helper *h, const char *kind, const char *what)
+static void drop(const struct ps_helper *h, size_t child)
 {
-    char text[128];
-    snprintf(text, sizeof text, "%s %zu %s", name_of(h), h->agent->index, what);
-    link_note(h->agent->link, kind, text);
+    link_drop(h->agent->link, ps_parcel(h, child));
 }
 
-/* ---- the end ---- */
-
-/* Everybody gets the last parameters, and those who wait for nothing hear that it is over. */
-static fault finish(struct ps_helper *h)
+/* The pushes of the active child that has made fewest, but for one; UINT64_MAX: there is none. */
+static uint64_t slowest_clock(const struct ps_helper *h, size_t but_for)
 {
-    const struct ps_shared *s = ps_of(h->agent);
-    if (h->is_node)
-        TRY(ps_ask_above(h, LETTER_BYE | LETTER_PULLS, h->agent->k, 0));
-    for (size_t i = 0; i < n_members(h); i++)
-        if (h->children[i].waiting)
-            TRY(ps_answer(h, i));
-    for (size_t i = s->first_node; !h->is_node && i < s->n_members; i++)
-        if (!has_ended(h, i) && !ps_has_taken_leave(h, i))
-            TRY(tell(h, i, PS_ASK, (struct letter){.kind = LETTER_END}));
-    if (h->other != h->agent->index && !has_ended(h, h->other))
-        TRY(tell(h, h->other, PS_ASK, (struct letter){.kind = LETTER_END}));
-    h->is_over = true;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < ps_n_members(h); i++)
+        if (i != but_for && service_is_active(&h->service, i) && h->children[i].ask.clock < least)
+            least = h->children[i].ask.clock;
+    return least;
+}
+
+/* ---- answers ---- */
+
+static fault answer(struct ps_helper *h, size_t to)
+{
+    const struct ps_child *c = &h->children[to];
+    bool has_them = ps_visitor(h, to)->has_left && c->ask.version == h->version;
+    bool wants = c->ask.head.what & PS_PULLS && !has_them;
+    struct letter x = {.head.what = c->late ? PS_LATE : 0,
+                       .round = h->agent->k,
+                       .clock = c->ask.clock,
+                       .version = h->version,
+                       .n = c->stale};
+    return service_answer(&h->service, to, &x.head, ps_span(h, wants ? ROWS_PARAMS : 0));
+}
+
+/* Not before its gradient is applied, and under ssp not before the slowest has come near enough. */
+static fault answer_all_that_may(struct ps_helper *h)
+{
+    const struct ps *s = ps_settings(h);
+    uint64_t least = s->mode == PS_SSP ? slowest_clock(h, ANYONE) : UINT64_MAX;
+    for (size_t i = 0; i < ps_n_members(h); i++) {
+        const struct visitor *v = ps_visitor(h, i);
+        bool is_ahead = least != UINT64_MAX && h->children[i].ask.clock > least + (uint64_t)s->staleness;
+        if (v->waits && !v->pending && !v->has_left && !is_ahead)
+            TRY(answer(h, i));
+    }
     return OK;
+}
+
+static fault take_copy(struct ps_helper *h, const struct letter *x)
+{
+    static const enum row rows[] = {ROW_PARAMS, ROW_SLOT, ROW_SLOT + 1};
+    struct term copied = {.weight = 1, .parcel = ps_parcel(h, ps_n_members(h))};
+    fault f = OK;
+    for (size_t i = 0; !f && i < 3; i++) {
+        copied.row = rows[i];
+        f = link_mix(h->agent->link, rows[i], h->first, h->end, &copied, 1);
+    }
+    drop(h, ps_n_members(h));
+    h->version = h->agent->steps = x->version;
+    h->agent->k = x->round;
+    return f;
 }
 
 /* ---- the group's round ---- */
@@ -44,239 +77,200 @@ static fault finish(struct ps_helper *h)
 static void begin_at(struct ps_helper *h, uint64_t round)
 {
     h->ended = round * ps_of(h->agent)->n_workers;
-    for (size_t i = 0; i < n_members(h); i++)
+    for (size_t i = 0; i < ps_n_members(h); i++)
         h->children[i].rounds = ROUNDS_UNKNOWN;
 }
 
 /* Where the workers share their rounds the rate moves by what they have done together. */
-static void count_rounds(struct ps_helper *h, size_t from, uint64_t rounds)
+static void count_rounds(struct ps_helper *h, struct ps_child *c, uint64_t rounds)
 {
-    struct ps_child *c = &h->children[from];
+    if (ps_settings(h)->mode == PS_SYNC)
+        return;
     if (c->rounds != ROUNDS_UNKNOWN && rounds > c->rounds)
         h->ended += rounds - c->rounds;
     c->rounds = rounds;
     h->agent->k = h->ended / ps_of(h->agent)->n_workers;
 }
 
-/* ---- of a pair ---- */
+/* ---- questions ---- */
 
-static void lead(struct ps_helper *h)
+/* Its gradient is kept in the parcels; one of a round that is done does not count. */
+static void keep(struct ps_helper *h, const struct arrival *x)
 {
-    h->leads = true;
-    begin_at(h, h->agent->k);
-    for (size_t i = 0; i < n_members(h); i++) {
-        h->children[i].since = now_s(h);
-        h->children[i].gone = false; /* whom it does without is for it to say now */
-    }
-    note_self(h, "takeover", "takes over from the other of its pair");
+    struct ps_child *c = &h->children[x->who];
+    struct parcel *came = ps_parcel(h, ps_n_members(h));
+    uint64_t least = x->is_new && ps_settings(h)->mode == PS_SSP ? slowest_clock(h, x->who) : UINT64_MAX;
+    c->ask = *(const struct letter *)x->letter;
+    if (least != UINT64_MAX && least > c->ask.clock)
+        c->ask.clock = least; /* nobody waits for what it missed */
+    c->stale = 0;
+    c->late = came->rows && ps_settings(h)->mode == PS_SYNC && c->ask.round < h->agent->k;
+    drop(h, x->who); /* from before a crash */
+    *ps_parcel(h, x->who) = *came;
+    came->rows = NULL;
+    if (c->late)
+        ps_let_go(h, x->who);
 }
 
-static fault follow(struct ps_helper *h)
+/* It may have been heard by the other of a pair first. */
+static void hear_again(struct ps_helper *h, const struct arrival *x)
 {
-    if (!h->leads)
-        return OK;
-    h->leads = false;
-    note_self(h, "takeover", "follows the other of its pair, which serves");
-    for (size_t i = 0; i < n_members(h); i++) {
-        struct ps_child *c = &h->children[i];
-        if (c->waiting)
-            TRY(tell(h, i, PS_ANSWER, (struct letter){.kind = LETTER_MOVED, .number = c->ask.number}));
-        c->waiting = false;
-        c->ask = (struct letter){0};
+    struct ps_child *c = &h->children[x->who];
+    uint64_t clock = c->ask.clock;
+    c->ask = *(const struct letter *)x->letter;
+    c->ask.clock = clock > c->ask.clock ? clock : c->ask.clock;
+}
+
+static fault take_question(struct ps_helper *h, const struct arrival *x)
+{
+    struct ps_child *c = &h->children[x->who];
+    struct visitor *v = ps_visitor(h, x->who);
+    if (x->what == ARRIVED_QUESTION)
+        keep(h, x);
+    else
+        hear_again(h, x);
+    v->has_left = c->ask.head.what & PS_BYE;
+    count_rounds(h, c, c->ask.round);
+    return v->has_left && v->n_again > 1 ? answer(h, x->who) : OK;
+}
+
+/* An idle server is no fault, but one that no worker can reach is of no use. */
+static void hear_nothing(struct ps_helper *h)
+{
+    h->listens_to_all = true;
+    if (service_is_needed(&h->service))
+        return;
+    service_note(&h->service, "alone", "ends: no worker is left that it could reach");
+    h->service.is_over = true;
+}
+
+static fault hear(struct ps_helper *h, const struct arrival *x)
+{
+    if (x->takes_over)
+        begin_at(h, h->agent->k);
+    for (size_t i = 0; x->yields && i < ps_n_members(h); i++) {
+        h->children[i].ask = (struct letter){0};
+        drop(h, i);
     }
-    ps_let_go(h);
+    if (x->in_vain)
+        hear_nothing(h);
+    if (x->what == ARRIVED_COPY)
+        return take_copy(h, x->letter);
+    return arrival_asks(x) ? take_question(h, x) : OK;
+}
+
+/* Where only one can matter next its going away is noticed at once. */
+static size_t next_to_hear(const struct ps_helper *h)
+{
+    const struct ps_shared *s = ps_of(h->agent);
+    size_t first = ANYONE, n = 0;
+    if (!h->service.leads || h->listens_to_all || s->has_standbys || s->settings.tree > 1 ||
+        s->settings.pull_every % s->settings.push_every)
+        return ANYONE; /* who is not expected may come, too, or somebody who only pulls */
+    for (size_t i = 0; i < s->n_workers; i++) {
+        if (ps_visitor(h, i)->silent)
+            return ANYONE;
+        if (service_awaits(&h->service, i) && n++ == 0)
+            first = i;
+    }
+    return n == 1 || s->settings.mode == PS_SYNC ? first : ANYONE;
+}
+
+/* ---- the end ---- */
+
+/* A worker or node has said goodbye, or a node above it has for it. */
+static bool has_taken_leave(const struct ps_helper *h, size_t member)
+{
+    for (size_t i = member; i != NO_NODE; i = ps_parent(ps_of(h->agent), i))
+        if (ps_visitor(h, i)->known)
+            return ps_visitor(h, i)->has_left;
+    return false;
+}
+
+static bool is_done_with(const struct ps_helper *h, size_t worker)
+{
+    const struct link *l = h->agent->link;
+    return link_has_ended(l, worker) || !link_can_reach(l, worker) || has_taken_leave(h, worker);
+}
+
+/* A node waits for those below it alone: who comes after it has ended asks the servers. */
+static bool has_finished(const struct ps_helper *h)
+{
+    bool heard_goodbye = false, is_done = true;
+    for (size_t i = 0; i < ps_n_members(h); i++) {
+        heard_goodbye |= ps_visitor(h, i)->has_left;
+        is_done &= !h->is_node || !service_is_active(&h->service, i);
+    }
+    for (size_t i = 0; !h->is_node && i < ps_of(h->agent)->n_workers; i++)
+        is_done &= is_done_with(h, i);
+    return heard_goodbye && is_done;
+}
+
+/* All get the last parameters, and helpers that wait for nothing hear that it is over. */
+static fault finish(struct ps_helper *h)
+{
+    const struct ps_shared *s = ps_of(h->agent);
+    struct service *service = &h->service;
+    const struct link *l = h->agent->link;
+    if (h->is_node)
+        TRY(ps_ask_above(h, PS_BYE | PS_PULLS, h->agent->k, 0));
+    for (size_t i = 0; i < ps_n_members(h); i++)
+        if (ps_visitor(h, i)->waits)
+            TRY(answer(h, i));
+    for (size_t i = s->first_node; !h->is_node && i < s->n_members; i++)
+        if (!link_has_ended(l, i) && !has_taken_leave(h, i))
+            TRY(service_dismiss(service, i));
+    if (service->other != l->self && !link_has_ended(l, service->other))
+        TRY(service_dismiss(service, service->other));
+    service->is_over = true;
     return OK;
 }
 
-/* Of two that lead the standby stays. */
-static fault settle_who_leads(struct ps_helper *h)
+/* For the others, that is. At the end a server waits for as long as somebody lives, a node does not. */
+static bool somebody_waits(const struct ps_helper *h)
 {
-    if (h->leads && h->other < h->agent->index)
-        return tell(h, h->other, PS_ASK, (struct letter){.kind = LETTER_YIELD});
-    return follow(h);
-}
-
-static fault take_replica(struct ps_helper *h, const struct letter *x)
-{
-    static const enum row rows[] = {ROW_PARAMS, ROW_SLOT, ROW_SLOT + 1};
-    struct link *l = h->agent->link;
-    struct parcel *p = parcel_of(h, n_members(h));
-    TRY(settle_who_leads(h));
-    if (!(x->kind & LETTER_ROWS))
-        return OK;
-    fault f = link_recv_rows(l, h->other, PS_REPLICA + x->number, p, NULL);
-    if (f || h->leads) {
-        drop(h, p);
-        return forgive(f);
-    }
-    for (size_t i = 0; !f && i < 3; i++)
-        f = link_mix(l, rows[i], h->first, h->end, &(struct term){1, rows[i], p, 0}, 1);
-    drop(h, p);
-    h->version = h->agent->steps = x->version;
-    h->agent->k = x->round;
-    return f;
-}
-
-/* ---- letters ---- */
-
-static void meet(struct ps_helper *h, size_t from, struct letter *x)
-{
-    struct ps_child *c = &h->children[from];
-    if ((c->gone || c->silent || !c->known) && settings_of(h)->mode == PS_SSP) {
-        uint64_t least = ps_slowest_clock(h); /* nobody waits for what it missed */
-        if (least != UINT64_MAX && least > x->clock)
-            x->clock = least;
-    }
-    c->known = true;
-    c->gone = c->silent = false;
-    c->since = now_s(h);
-}
-
-static bool lets_other_serve(const struct ps_helper *h, const struct letter *x)
-{
-    return !(x->kind & LETTER_SENT) && can_reach(h, h->other) && !has_ended(h, h->other);
-}
-
-/* The gradient that came with a letter, into the spare parcel; *is_here: it did come. */
-static fault fetch_gradient(struct ps_helper *h, size_t from, const struct letter *x, bool *is_here)
-{
-    struct link *l = h->agent->link;
-    *is_here = false;
-    if (!(x->kind & LETTER_ROWS))
-        return OK;
-    fault f = link_recv_rows(l, from, PS_UP + x->number, parcel_of(h, n_members(h)), NULL);
-    *is_here = !f;
-    return forgive(f);
-}
-
-/* A letter that has not been here before. */
-static void keep(struct ps_helper *h, size_t from, const struct letter *x)
-{
-    struct ps_child *c = &h->children[from];
-    struct parcel *spare = parcel_of(h, n_members(h));
-    drop(h, parcel_of(h, from)); /* from before a crash */
-    c->ask = *x;
-    if (settings_of(h)->mode != PS_SYNC)
-        count_rounds(h, from, x->round);
-    c->waiting = true;
-    c->stale = c->n_again = 0;
-    c->late = x->kind & LETTER_PUSHES && settings_of(h)->mode == PS_SYNC && x->round < h->agent->k;
-    c->pending = x->kind & LETTER_PUSHES && !c->late;
-    if (c->pending) {
-        *parcel_of(h, from) = *spare;
-        spare->rows = NULL;
-    }
-}
-
-/* The answer was lost, or is still to come; perhaps because those it waits for ask the other of the pair.
- * Whoever has waited long enough at its end may go: those that this server misses may be waiting for another
- * one. */
-static fault hear_again(struct ps_helper *h, size_t from)
-{
-    struct ps_child *c = &h->children[from];
-    c->waiting = true;
-    TRY(ps_write_to_other(h, false));
-    return has_said_goodbye(c) && ++c->n_again > 1 ? ps_answer(h, from) : OK;
-}
-
-static fault hear_child(struct ps_helper *h, size_t from, struct letter *x)
-{
-    struct ps_child *c = &h->children[from];
-    bool is_here;
-    TRY(fetch_gradient(h, from, x, &is_here));
-    meet(h, from, x);
-    fault f = OK;
-    if (!h->leads && lets_other_serve(h, x)) {
-        f = tell(h, from, PS_ANSWER, (struct letter){.kind = LETTER_MOVED, .number = x->number});
-    } else {
-        if (!h->leads)
-            lead(h);
-        if (x->number == c->ask.number)
-            f = hear_again(h, from);
-        else if (x->number > c->ask.number && x->kind & LETTER_PUSHES && !is_here)
-            f = tell(h, from, PS_ANSWER, (struct letter){.kind = LETTER_AGAIN, .number = x->number});
-        else if (x->number > c->ask.number)
-            keep(h, from, x);
-    }
-    drop(h, parcel_of(h, n_members(h)));
-    return f;
-}
-
-static fault hear(struct ps_helper *h, size_t from, struct letter *x)
-{
-    if (x->kind & LETTER_REPLICA)
-        return take_replica(h, x);
-    if (x->kind & LETTER_YIELD)
-        return follow(h);
-    if (x->kind & LETTER_END) {
-        h->is_over = true;
-        return OK;
-    }
-    return hear_child(h, from, x);
-}
-
-/* Nobody wrote: an idle server is no fault, but one that nobody can reach is of no use. */
-static fault hear_nothing(struct ps_helper *h, fault f)
-{
-    if (!is_about_peers(f))
-        return f;
-    bool in_vain = fault_kind_of(f) == FAULT_TIMEOUT;
-    h->listens_to_all |= in_vain;
-    fault_drop(f);
-    for (size_t i = 0; in_vain && i < ps_of(h->agent)->n_workers; i++)
-        in_vain = has_ended(h, i) || !can_reach(h, i);
-    if (in_vain) {
-        note_self(h, "alone", "ends: no worker is left that it could reach");
-        h->is_over = true;
-    }
-    return OK;
+    for (size_t i = 0; i < ps_n_members(h); i++)
+        if (ps_visitor(h, i)->waits && (h->is_node || !ps_visitor(h, i)->has_left))
+            return true;
+    return false;
 }
 
 static fault go_on(struct ps_helper *h)
 {
-    ps_look_who_is_gone(h);
-    if (!h->leads)
+    service_look_who_is_gone(&h->service);
+    if (!h->service.leads)
         return OK;
-    ps_look_who_is_silent(h);
+    service_look_who_is_silent(&h->service, somebody_waits(h));
     TRY(ps_update(h));
-    TRY(ps_answer_all_that_may(h));
-    h->is_awaited = ps_somebody_waits(h);
-    return ps_has_finished(h) ? finish(h) : OK;
+    TRY(answer_all_that_may(h));
+    h->service.is_awaited = somebody_waits(h);
+    return has_finished(h) ? finish(h) : OK;
 }
 
-/* Back after a crash: what it had received is lost, what it had computed is not. */
-static void come_back(struct ps_helper *h)
+static void begin(struct ps_helper *h, struct agent *a)
 {
-    for (size_t i = 0; i < n_members(h); i++) {
-        struct ps_child *c = &h->children[i];
-        if (c->pending)
-            c->ask.number = 0;
-        c->pending = c->waiting = c->silent = false;
-        c->since = now_s(h);
-    }
-    if (h->other != h->agent->index)
-        h->leads = false;
-    h->is_back = false;
-    note_self(h, "return", h->leads ? "is back with the parameters it had" : "is back, and follows");
-}
-
-fault ps_serve(struct agent *a)
-{
-    struct ps_shared *s = ps_of(a);
-    struct ps_helper *h = &s->helpers[a->index - s->n_workers];
+    struct service *s = agent_serves(a, &h->service);
     h->agent = a;
     if (h->version < a->steps) { /* it goes on from a checkpoint */
         h->version = a->steps;
         begin_at(h, a->k);
     }
-    if (h->is_back)
-        come_back(h);
-    while (!h->is_over) {
-        struct letter x;
-        size_t from;
-        fault f = link_recv(a->link, ps_next_to_hear(h), PS_ASK, &x, sizeof x, &from);
-        TRY(f ? hear_nothing(h, f) : hear(h, from, &x));
-        if (!h->is_over)
+    if (h->is_back) {
+        service_return(s);
+        service_note(s, "return", s->leads ? "is back with the parameters it had" : "is back, and follows");
+    }
+    h->is_back = false;
+}
+
+fault ps_serve(struct agent *a)
+{
+    struct ps_helper *h = &ps_of(a)->helpers[a->index - ps_of(a)->n_workers];
+    begin(h, a);
+    while (!h->service.is_over) {
+        struct arrival x;
+        TRY(service_hear(&h->service, next_to_hear(h), ps_parcel(h, ps_n_members(h)), &x));
+        TRY(hear(h, &x));
+        if (!h->service.is_over)
             TRY(go_on(h));
     }
     return OK;

@@ -18,6 +18,8 @@
 
 struct local;
 
+extern const struct world_door local_door;
+
 /* Spare rows the engine must have for so many agents, helpers counted, and links. */
 size_t local_spare_rows(size_t n_members, size_t n_edges);
 

@@ -49,10 +49,18 @@ static fault local_learn(struct link *l, uint64_t lesson)
     return OK;
 }
 
+/* The share of a lesson's work that is done when the gradients of the floats [first, ...) are final: all micro-batches but the
+ * last, and of that one as much as makes them. */
+static double work_until_final(const struct engine_setup *s, size_t first)
+{
+    double last = (double)micro_of(s, micro_batches(s) - 1).n / (double)s->batch;
+    return first ? 1 - last + last * graph_work_until(s->graph, first) : 1;
+}
+
 static fault local_await(struct link *l, size_t first)
 {
     struct actor *a = actor_of(l);
-    double share = first ? graph_work_until(a->world->engine->setup.graph, first) : 1;
+    double share = work_until_final(&a->world->engine->setup, first);
     double at_s = a->lesson_began_s + share * a->lesson_takes_s;
     MUST_BE_UP(a);
     if (at_s >= a->world->now_s)

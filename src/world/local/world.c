@@ -72,6 +72,12 @@ static const struct waits *waits(const struct world *w)
     return local_waits(local_in(w));
 }
 
+static struct engine_times times(const struct world *w)
+{
+    struct tape_times t = local_times(local_in(w));
+    return (struct engine_times){t.learn_s, t.update_s, t.mix_s};
+}
+
 static fault settle(struct world *w)
 {
     return local_settle(local_of(w));
@@ -131,6 +137,7 @@ const struct world_ops local_world = {
     .is_alive = is_alive,
     .counts = counts,
     .waits = waits,
+    .times = times,
     .settle = settle,
     .examine = examine,
     .read = read_row,
@@ -141,3 +148,29 @@ const struct world_ops local_world = {
     .numbers = numbers,
     .set_numbers = set_numbers,
 };
+
+static fault join(bool alone, struct ranks *out)
+{
+    (void)alone; /* it always is */
+    *out = (struct ranks){.door = &local_door};
+    return OK;
+}
+
+static void furnish(const struct ranks *ranks, const struct experiment *e, size_t n_links,
+                    struct engine_setup *setup)
+{
+    (void)ranks;
+    setup->n_replicas = (size_t)e->members;
+    setup->n_spare = local_spare_rows((size_t)e->members, n_links);
+    setup->threads = (int)e->engine.threads;
+}
+
+static fault open_world(const struct ranks *ranks, const struct stage *stage, struct agent *agents,
+                        struct engine *engine, const double *speeds, struct watcher watcher,
+                        struct world **out)
+{
+    (void)ranks;
+    return local_open(stage, agents, engine, speeds, watcher, out);
+}
+
+const struct world_door local_door = {.name = "local", .join = join, .furnish = furnish, .open = open_world};

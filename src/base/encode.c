@@ -1,0 +1,129 @@
+/* encode.c - see encode.h. */
+#include "base/encode.h"
+
+#include <string.h>
+
+struct encoder encode_into(void *bytes, size_t room)
+{
+    return (struct encoder){.bytes = bytes, .room = room};
+}
+
+void encode_bytes(struct encoder *e, const void *bytes, size_t n)
+{
+    if (e->is_full || n > e->room - e->n) {
+        e->is_full = true;
+        return;
+    }
+    if (n)
+        memcpy(e->bytes + e->n, bytes, n);
+    e->n += n;
+}
+
+static void encode_number(struct encoder *e, uint64_t x, size_t n)
+{
+    unsigned char bytes[8];
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (unsigned char)(x >> (8 * i));
+    encode_bytes(e, bytes, n);
+}
+
+void encode_u32(struct encoder *e, uint32_t x)
+{
+    encode_number(e, x, 4);
+}
+
+void encode_u64(struct encoder *e, uint64_t x)
+{
+    encode_number(e, x, 8);
+}
+
+void encode_f64(struct encoder *e, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    encode_u64(e, bits);
+}
+
+void encode_text(struct encoder *e, const char *text)
+{
+    size_t n = strlen(text);
+    encode_u32(e, (uint32_t)n);
+    encode_bytes(e, text, n);
+}
+
+struct decoder decode_from(const void *bytes, size_t n)
+{
+    return (struct decoder){.at = bytes, .left = n};
+}
+
+/* NULL: they are not there. */
+static const unsigned char *take(struct decoder *d, size_t n)
+{
+    const unsigned char *at = d->at;
+    if (d->is_damaged || n > d->left) {
+        d->is_damaged = true;
+        return NULL;
+    }
+    d->at += n;
+    d->left -= n;
+    return at;
+}
+
+void decode_bytes(struct decoder *d, void *bytes, size_t n)
+{
+    const unsigned char *from = n ? take(d, n) : NULL;
+    if (from)
+        memcpy(bytes, from, n);
+    else if (n)
+        memset(bytes, 0, n);
+}
+
+static uint64_t decode_number(struct decoder *d, size_t n)
+{
+    const unsigned char *from = take(d, n);
+    uint64_t x = 0;
+    for (size_t i = 0; from && i < n; i++)
+        x |= (uint64_t)from[i] << (8 * i);
+    return x;
+}
+
+uint32_t decode_u32(struct decoder *d)
+{
+    return (uint32_t)decode_number(d, 4);
+}
+
+uint64_t decode_u64(struct decoder *d)
+{
+    return decode_number(d, 8);
+}
+
+double decode_f64(struct decoder *d)
+{
+    uint64_t bits = decode_u64(d);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+bool decode_bool(struct decoder *d)
+{
+    uint32_t x = decode_u32(d);
+    d->is_damaged = d->is_damaged || x > 1;
+    return x == 1 && !d->is_damaged;
+}
+
+void decode_text(struct decoder *d, char *text, size_t room)
+{
+    size_t n = decode_u32(d), kept = n < room - 1 ? n : room - 1;
+    const unsigned char *from = take(d, n);
+    if (!from)
+        kept = 0;
+    if (kept)
+        memcpy(text, from, kept);
+    text[kept] = 0;
+}
+
+bool decode_is_whole(const struct decoder *d)
+{
+    return !d->is_damaged && d->left == 0;
+}
