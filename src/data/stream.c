@@ -219,6 +219,16 @@ fault stream_follow(struct stream *s, const struct feed *f, size_t *course)
     return longer ? OK : OUT_OF_MEMORY;
 }
 
+/* What was announced and never held as a whole is of no use any more. */
+static void drop_before(struct stream *s, size_t course, uint64_t k)
+{
+    for (size_t i = 0; i < s->n_bays; i++) {
+        const struct bay *x = &s->bays[i];
+        if (x->state != BAY_FREE && x->course == course && x->number < k && !x->holders && !x->is_stale)
+            window_drop(s, i);
+    }
+}
+
 /* The agent goes on elsewhere than it was thought to. */
 static void turn_to(struct stream *s, size_t course, uint64_t k)
 {
@@ -243,6 +253,8 @@ void stream_announce(struct stream *s, const struct feed *f, uint64_t k, const s
     if (k != course->expected)
         turn_to(s, f->course, k);
     course->expected = k + 1;
+    if (course->n_bays > course->next - k)
+        drop_before(s, f->course, k);
     if (course->next == k) {
         size_t i = window_find(s, false, picks, f->batch) == NO_BAY ? window_take_free(s) : NO_BAY;
         if (i != NO_BAY)

@@ -120,6 +120,12 @@ size_t window_take(struct stream *s)
     return window_take_free(s);
 }
 
+static void count_bay(struct stream *s, size_t course, int by)
+{
+    size_t *n = course == NO_COURSE ? &s->n_without_course : &s->courses[course].n_bays;
+    *n += (size_t)by;
+}
+
 static int rising(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -145,7 +151,7 @@ void window_want(struct stream *s, size_t i, bool is_test, const struct pick *pi
     }
     qsort(x->order, n, sizeof *x->order, rising);
     s->keys[i] = key_of(is_test, picks, n);
-    s->n_without_course += course == NO_COURSE;
+    count_bay(s, course, 1);
     s->n_bytes += n * s->one;
     if (s->n_bytes > s->counts.most_bytes)
         s->counts.most_bytes = s->n_bytes;
@@ -165,7 +171,7 @@ void window_hurry(struct stream *s, size_t i)
 static void set_free(struct stream *s, size_t i)
 {
     struct bay *x = &s->bays[i];
-    s->n_without_course -= x->course == NO_COURSE;
+    count_bay(s, x->course, -1);
     s->n_bytes -= x->n * s->one;
     s->keys[i] = 0;
     fault_drop(x->trouble);

@@ -35,6 +35,7 @@ struct course {        /* what an agent will hold */
     struct feed feed;  /* owned: a copy */
     uint64_t expected; /* batches before it were announced */
     uint64_t next;     /* the first that is in no bay yet */
+    size_t n_bays;     /* that hold batches of it, or are to */
 };
 
 struct range { /* what an exam will hold */

@@ -237,6 +237,36 @@ static void what_a_feed_gives_next_is_there_before_it_is_asked_for(void **state)
     files_free(&f);
 }
 
+static void batches_that_nobody_holds_make_room_for_later_ones(void **state)
+{
+    (void)state;
+    struct files f = files_new();
+    struct data_settings streamed = settings_of(&f, true, 5);
+    struct dataset *d = opened(&streamed);
+    uint32_t share[N];
+    for (uint32_t i = 0; i < N; i++)
+        share[i] = i;
+    struct feed feed;
+    assert_ok(feed_init(&feed, &streamed, SEED, 0, share, N));
+    assert_ok(samples_follow(&d->train, &feed));
+    struct pick picks[BATCH];
+    struct held held, next = {0};
+    for (uint64_t k = 0; k < 20; k++) {
+        feed_batch(&feed, k, picks);
+        if (k < 18)
+            continue;
+        assert_ok(samples_hold(&d->train, picks, BATCH, &held));
+        for (int i = 0; k == 18 && i < 10000 && !samples_hold_next(&d->train, &held, &next); i++)
+            usleep(1000); /* ten seconds */
+        samples_let_go(&d->train, &held);
+    }
+    assert_int_equal(held.bay, next.bay); /* the last one was read ahead again */
+    samples_let_go(&d->train, &next);
+    feed_release(&feed);
+    dataset_close(d);
+    files_free(&f);
+}
+
 struct taker {
     const struct samples *held, *streamed;
     uint64_t number;
@@ -409,6 +439,7 @@ int main(void)
         cmocka_unit_test(the_digest_is_that_in_memory),
         cmocka_unit_test(agents_meet_the_same_samples_however_small_the_window),
         cmocka_unit_test(what_a_feed_gives_next_is_there_before_it_is_asked_for),
+        cmocka_unit_test(batches_that_nobody_holds_make_room_for_later_ones),
         cmocka_unit_test(several_threads_share_a_window_of_one_batch),
         cmocka_unit_test(a_window_that_is_too_small_is_told_the_least),
         cmocka_unit_test(what_cannot_be_streamed_is_refused),
