@@ -192,6 +192,9 @@ static fault describe(const struct experiment *e, const struct graph *g, char **
     graph_describe(g, page.out);
     fputc('\n', page.out);
     rows_describe(&rows, (size_t)e->members, page.out);
+    if (e->data.stream)
+        fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n",
+                dataset_window_mb(&e->data));
     return page_close(&page, describe_batch(e, g, page.out), out);
 }
 

@@ -1,6 +1,6 @@
 /* ahead.c - what is going to be needed, in order, and the threads that read it.
  *
- * Every agent's line is read as far ahead as any other's: the next batch is that of the line with the shortest lead. Pieces of
+ * Every agent's course is read as far ahead as any other's: the next batch is that of the course with the shortest lead. Pieces of
  * exams come first, since nobody learns meanwhile, and take at most half of the window from what was read ahead.
  */
 #include "data/window.h"
@@ -29,42 +29,50 @@ static void pass_piece(struct stream *s, size_t n)
         s->ranges[i] = s->ranges[i + 1];
 }
 
+void ahead_pass(struct stream *s, bool is_test, const struct pick *picks, size_t n)
+{
+    const struct range *r = &s->ranges[0];
+    if (s->n_ranges && r->is_test == is_test && r->at == picks[0].sample &&
+        n == smaller(r->piece, r->end - r->at))
+        pass_piece(s, n);
+}
+
 static bool foresee_piece(struct stream *s)
 {
     const struct range *r = &s->ranges[0];
     bool is_test = r->is_test;
     size_t n = smaller(r->piece, r->end - r->at);
     lay_out_piece(r, n, s->room);
-    bool is_there = window_find(s, is_test, s->room, n) != NO_SLOT;
+    bool is_there = window_find(s, is_test, s->room, n) != NO_BAY;
     if (!is_there) {
-        size_t i = s->n_without_line < (s->n_slots + 1) / 2 ? window_take(s) : window_take_free(s);
-        if (i == NO_SLOT)
+        size_t i = s->n_without_course < (s->n_bays + 1) / 2 ? window_take(s) : window_take_free(s);
+        if (i == NO_BAY)
             return false;
-        window_want(s, i, is_test, s->room, n, NO_LINE, s->pieces++, false);
+        window_want(s, i, is_test, s->room, n, NO_COURSE, s->pieces++, false);
     }
     pass_piece(s, n);
     return true;
 }
 
-static struct line *shortest_line(const struct stream *s)
+static struct course *shortest_course(const struct stream *s)
 {
-    struct line *shortest = &s->lines[0];
-    for (size_t i = 1; i < s->n_lines; i++)
-        if (s->lines[i].next - s->lines[i].expected < shortest->next - shortest->expected)
-            shortest = &s->lines[i];
+    struct course *shortest = &s->courses[0];
+    for (size_t i = 1; i < s->n_courses; i++)
+        if (s->courses[i].next - s->courses[i].expected < shortest->next - shortest->expected)
+            shortest = &s->courses[i];
     return shortest;
 }
 
 static bool foresee_batch(struct stream *s)
 {
-    if (!s->n_lines || s->free.first == NO_SLOT)
+    if (!s->n_courses || s->free.first == NO_BAY)
         return false;
-    struct line *line = shortest_line(s);
-    feed_batch(&line->feed, line->next, s->room);
-    if (window_find(s, false, s->room, line->feed.batch) == NO_SLOT)
-        window_want(s, window_take_free(s), false, s->room, line->feed.batch, (size_t)(line - s->lines),
-                    line->next, false);
-    line->next++;
+    struct course *course = shortest_course(s);
+    feed_batch(&course->feed, course->next, s->room);
+    if (window_find(s, false, s->room, course->feed.batch) == NO_BAY)
+        window_want(s, window_take_free(s), false, s->room, course->feed.batch, (size_t)(course - s->courses),
+                    course->next, false);
+    course->next++;
     return true;
 }
 
@@ -76,8 +84,8 @@ bool ahead_foresee(struct stream *s)
 void ahead_forget_exams(struct stream *s)
 {
     s->n_ranges = 0;
-    for (size_t i = 0; s->n_without_line && i < s->n_slots; i++)
-        if (s->slots[i].state != SLOT_FREE && s->slots[i].line == NO_LINE && !s->slots[i].holders)
+    for (size_t i = 0; s->n_without_course && i < s->n_bays; i++)
+        if (s->bays[i].state != BAY_FREE && s->bays[i].course == NO_COURSE && !s->bays[i].holders)
             window_drop(s, i);
 }
 
@@ -85,8 +93,8 @@ static void read_some(struct stream *s, size_t i)
 {
     struct wish wishes[CHUNK];
     size_t n = window_begin(s, i, wishes, CHUNK);
-    const struct extents *from = &s->from[s->slots[i].is_test].extents;
-    if (s->wanted.first != NO_SLOT) /* there is work for another reader */
+    const struct extents *from = &s->from[s->bays[i].is_test].extents;
+    if (s->wanted.first != NO_BAY) /* there is work for another reader */
         pthread_cond_signal(&s->work);
     pthread_mutex_unlock(&s->lock);
     fault f = extents_read(from, wishes, n);
@@ -99,7 +107,7 @@ void *ahead_read(void *stream)
     struct stream *s = stream;
     pthread_mutex_lock(&s->lock);
     while (!s->must_end) {
-        if (s->wanted.first != NO_SLOT)
+        if (s->wanted.first != NO_BAY)
             read_some(s, s->wanted.first);
         else if (!ahead_foresee(s))
             pthread_cond_wait(&s->work, &s->lock);

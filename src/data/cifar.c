@@ -27,7 +27,8 @@ static fault look_at(const char *name, size_t n_bytes, size_t classes, bool coar
     return OK;
 }
 
-static fault check_label(const struct records *r, size_t offset, uint8_t label, const char *what, size_t classes)
+static fault check_label(const struct records *r, size_t offset, uint8_t label, const char *what,
+                         size_t classes)
 {
     if (label < classes)
         return OK;

@@ -58,9 +58,9 @@ struct pick {
 /* The bytes of the picks' samples, which stay where they are until they are let go. */
 struct held {
     const uint8_t *bytes;
-    bool is_packed; /* they lie in the order of the picks; else all of the set, each in its place */
+    bool is_packed;          /* they lie in the order of the picks; else all of the set, each in its place */
     const uint32_t *samples; /* which they are, where they are packed */
-    size_t slot, line;       /* the stream's, as the batch's number */
+    size_t bay, course;      /* the stream's, as the batch's number */
     uint64_t number;
 };
 
@@ -106,6 +106,10 @@ struct dataset {
     size_t *file_first;    /* owned, or NULL */
 };
 
+struct sample_shape {
+    size_t c, h, w, classes;
+};
+
 /* Opens the set an experiment asks for, with its normalisation and limits. Missing files are a fault that says which
  * command fetches them. */
 fault dataset_open(const struct data_settings *settings, uint64_t seed, struct dataset **out);
@@ -115,19 +119,15 @@ fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int6
                        struct dataset **out);
 void dataset_close(struct dataset *d);
 
-/* What can be known to be wrong with data.stream before the data are opened; the size of a window that is large enough for such
- * samples. */
+/* What can be known to be wrong with data.stream before the data are opened; the same of its window, once it is known what samples
+ * look like. */
 fault dataset_check(const struct data_settings *settings);
-struct sample_shape;
+double dataset_window_mb(const struct data_settings *settings); /* as it is written, or what is usual */
 fault dataset_check_window(const struct data_settings *settings, const struct sample_shape *shape);
 /* How long samples on disk are waited for; else a minute. */
 void dataset_set_patience(struct dataset *d, double seconds);
 /* For people: what streamed samples take of memory; nothing where they are not streamed. */
 void dataset_describe(const struct dataset *d, char *text, size_t n);
-
-struct sample_shape {
-    size_t c, h, w, classes;
-};
 
 /* What samples of the set look like; the files of fashion-mnist and the CIFAR sets need not be here for that. */
 fault dataset_shape(const struct data_settings *settings, struct sample_shape *out);
@@ -180,7 +180,7 @@ struct feed {
     uint32_t *order; /* owned: the share in the order of epoch `epoch` */
     uint64_t epoch;
     const struct samples *ahead; /* borrowed: streamed, and read ahead of it (samples_follow); else NULL */
-    size_t line; /* the stream's, then */
+    size_t course;               /* the stream's, then */
 };
 
 fault feed_init(struct feed *f, const struct data_settings *settings, uint64_t seed, uint32_t agent,

@@ -59,7 +59,8 @@ static fault check_settings(const struct data_settings *s, const struct loaded *
 
 static void mean_of(const struct sums *of, size_t n_bytes, float *mean, float *deviation)
 {
-    double count = (double)n_bytes, m = (double)of->sum / count, variance = (double)of->squares / count - m * m;
+    double count = (double)n_bytes, m = (double)of->sum / count,
+           variance = (double)of->squares / count - m * m;
     *mean = (float)(m / 255);
     *deviation =
         variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1; /* a channel that never varies stays at 0 */
@@ -135,12 +136,13 @@ static uint8_t *copy_samples(const struct samples *from, const uint32_t *chosen,
 }
 
 /* What is on disk becomes a stream's; `at` is where on disk the chosen samples of either are. */
-static fault open_stream(const struct data_settings *settings, struct loaded *l, uint32_t *at[2], struct dataset *d)
+static fault open_stream(const struct data_settings *settings, struct loaded *l, uint32_t *at[2],
+                         struct dataset *d)
 {
     struct on_disk from[2] = {{l->train.extents, at[TRAIN]}, {l->test.extents, at[TEST]}};
     l->train.extents = l->test.extents = (struct extents){0};
     at[TRAIN] = at[TEST] = NULL;
-    TRY(stream_open(stream_window_mb(settings), (size_t)settings->batch, from, &d->stream));
+    TRY(stream_open(dataset_window_mb(settings), (size_t)settings->batch, from, &d->stream));
     d->train.stream = d->test.stream = d->stream;
     d->test.is_test = true;
     return OK;
@@ -162,10 +164,12 @@ static fault fill(const struct data_settings *settings, uint64_t seed, struct lo
     return settings->stream ? open_stream(settings, l, chosen, d) : OK;
 }
 
-static fault build(const struct data_settings *settings, uint64_t seed, struct loaded *l, struct dataset **out)
+static fault build(const struct data_settings *settings, uint64_t seed, struct loaded *l,
+                   struct dataset **out)
 {
     TRY(check_settings(settings, l));
-    uint32_t *chosen[2] = {malloc((l->train.n + 1) * sizeof(uint32_t)), malloc((l->test.n + 1) * sizeof(uint32_t))};
+    uint32_t *chosen[2] = {malloc((l->train.n + 1) * sizeof(uint32_t)),
+                           malloc((l->test.n + 1) * sizeof(uint32_t))};
     struct dataset *d = calloc(1, sizeof *d);
     fault f = chosen[TRAIN] && chosen[TEST] && d ? fill(settings, seed, l, chosen, d) : OUT_OF_MEMORY;
     free(chosen[TRAIN]);
@@ -177,7 +181,9 @@ static fault build(const struct data_settings *settings, uint64_t seed, struct l
     return f;
 }
 
-double stream_window_mb(const struct data_settings *settings)
+#define USUAL_WINDOW_MB 64.0
+
+double dataset_window_mb(const struct data_settings *settings)
 {
     return settings->window_mb > 0 ? settings->window_mb : USUAL_WINDOW_MB;
 }
@@ -187,17 +193,21 @@ fault dataset_check(const struct data_settings *settings)
     const struct choice *set = &settings->set;
     const struct set_row *row = set->kind->row;
     if (settings->stream && !row->read_share)
-        return fail_at(set->place, "data.stream: '%s' is made up and lies in memory; only sets that lie in files can be streamed",
-                       set->kind->name);
+        return fail_at(
+            set->place,
+            "data.stream: '%s' is made up and lies in memory; only sets that lie in files can be streamed",
+            set->kind->name);
     if (!settings->stream && settings->window_mb > 0)
-        return fail_at(set->place, "data.window_mb: samples are read through a window only with data.stream: true");
+        return fail_at(set->place, "data.window_mb: samples are read through a window only with data.stream: "
+                                   "true (0 is as if it were not "
+                                   "written)");
     return OK;
 }
 
 fault dataset_check_window(const struct data_settings *settings, const struct sample_shape *shape)
 {
     size_t one = shape->c * shape->h * shape->w;
-    return settings->stream ? stream_check(stream_window_mb(settings), (size_t)settings->batch, one) : OK;
+    return settings->stream ? stream_check(dataset_window_mb(settings), (size_t)settings->batch, one) : OK;
 }
 
 void dataset_set_patience(struct dataset *d, double seconds)

@@ -53,8 +53,8 @@ static fault idx_head(const struct source *s, size_t n_dims, struct idx *out)
 }
 
 /* The heads of both files, their labels, and room for as many samples. Of the pictures only the head is looked at. */
-static fault look_at(const struct source *images, const struct source *labels, size_t classes, struct part *out,
-                     struct idx *pictures)
+static fault look_at(const struct source *images, const struct source *labels, size_t classes,
+                     struct part *out, struct idx *pictures)
 {
     struct idx names = {0};
     TRY(idx_head(images, 3, pictures));
@@ -88,7 +88,9 @@ static fault scan_pictures(struct scan *s, size_t n, struct part *out)
     uint64_t first_byte = s->at;
     size_t one = out->h * out->w, at_once = larger(1, SCAN_ROOM / one);
     if (one > SCAN_ROOM)
-        return FAIL(FAULT_DATA, "%s: pictures of %zu bytes are too large to be streamed: write data.stream: false", s->path, one);
+        return FAIL(FAULT_DATA,
+                    "%s: pictures of %zu bytes are too large to be streamed: write data.stream: false",
+                    s->path, one);
     for (size_t done = 0, some; done < n; done += some) {
         some = smaller(at_once, n - done);
         TRY(scan_next(s, some * one, &bytes));

@@ -161,7 +161,8 @@ static fault compare_sums(const struct known *k, const char *name, const char *f
 {
     if (!text_is(found, expected))
         return FAIL(FAULT_DATA,
-                    "%s: is damaged, or another file: the SHA-256 is %s, but should be %s; `veche data get %s` fetches it again",
+                    "%s: is damaged, or another file: the SHA-256 is %s, but should be %s; `veche data get "
+                    "%s` fetches it again",
                     name, found, expected, k->name);
     return OK;
 }

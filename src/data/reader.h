@@ -56,9 +56,9 @@ struct scan {
     const char *path; /* borrowed */
     int file;         /* owned, until it is an extent's */
     struct stat was;
-    uint64_t at;         /* bytes so far */
-    struct sha256 hash;  /* of them */
-    uint8_t *room;       /* owned */
+    uint64_t at;        /* bytes so far */
+    struct sha256 hash; /* of them */
+    uint8_t *room;      /* owned */
 };
 enum { SCAN_ROOM = 1 << 18 };
 

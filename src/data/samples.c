@@ -22,7 +22,7 @@ bool samples_hold_next(const struct samples *s, const struct held *before, struc
 
 size_t samples_most_held(const struct samples *s)
 {
-    return s->stream ? stream_slots(s->stream) : SIZE_MAX;
+    return s->stream ? stream_bays(s->stream) : SIZE_MAX;
 }
 
 void samples_expect(const struct samples *s, size_t first, size_t n, size_t piece)
@@ -35,7 +35,7 @@ fault samples_follow(const struct samples *s, struct feed *f)
 {
     if (!s->stream)
         return OK;
-    TRY(stream_follow(s->stream, f, &f->line));
+    TRY(stream_follow(s->stream, f, &f->course));
     f->ahead = s;
     return OK;
 }

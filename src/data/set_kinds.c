@@ -48,7 +48,8 @@ static fault read_idx(const char *images, const char *labels, size_t classes, st
     if (!f)
         f = source_open(labels, SOURCE_MOST, &names);
     if (!f)
-        f = part->on_disk ? scan_idx(images, &names, classes, part) : idx_read(&pictures, &names, classes, part);
+        f = part->on_disk ? scan_idx(images, &names, classes, part)
+                          : idx_read(&pictures, &names, classes, part);
     source_close(&pictures);
     source_close(&names);
     return f;

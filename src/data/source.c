@@ -221,7 +221,8 @@ static fault read_all(FILE *file, const char *path, size_t most, struct growing 
 fault source_open(const char *path, size_t most, struct source *out)
 {
     struct growing packed = {0};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us up */
+    int descriptor =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us up */
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
     if (!file)
         return fail_read(path);

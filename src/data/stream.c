@@ -14,65 +14,65 @@
 #define MEGABYTE   1e6
 #define PATIENCE_S 60
 
-static size_t slot_samples(size_t batch)
+static size_t bay_samples(size_t batch)
 {
     return larger(batch, SAMPLES_AT_ONCE);
 }
 
 fault stream_check(double window_mb, size_t batch, size_t n_bytes)
 {
-    double least = (double)slot_samples(batch) * (double)n_bytes / MEGABYTE;
+    double least = (double)bay_samples(batch) * (double)n_bytes / MEGABYTE;
     if (window_mb >= least)
         return OK;
     return FAIL(FAULT_DATA,
                 "data.window_mb: %g holds less than %zu samples of %zu bytes, which are needed at a time; "
                 "the least is %g",
-                window_mb, slot_samples(batch), n_bytes, ceil(least * 1e4) / 1e4);
+                window_mb, bay_samples(batch), n_bytes, ceil(least * 1e4) / 1e4);
 }
 
 /* ---- opening and closing ---- */
 
-static fault make_slots(struct stream *s, double window_mb)
+static fault make_bays(struct stream *s, double window_mb)
 {
-    size_t slot_bytes = s->at_once * s->one;
-    s->n_slots = (size_t)(window_mb * MEGABYTE / (double)slot_bytes + 1e-9);
-    TRY(block_open(s->n_slots * slot_bytes, &s->memory));
-    s->slots = calloc(s->n_slots, sizeof *s->slots);
-    s->keys = calloc(s->n_slots, sizeof *s->keys);
-    s->samples = calloc(s->n_slots * s->at_once, sizeof *s->samples);
-    s->order = calloc(s->n_slots * s->at_once, sizeof *s->order);
+    size_t bay_bytes = s->at_once * s->one;
+    s->n_bays = (size_t)(window_mb * MEGABYTE / (double)bay_bytes + 1e-9);
+    TRY(block_open(s->n_bays * bay_bytes, &s->memory));
+    s->bays = calloc(s->n_bays, sizeof *s->bays);
+    s->keys = calloc(s->n_bays, sizeof *s->keys);
+    s->samples = calloc(s->n_bays * s->at_once, sizeof *s->samples);
+    s->order = calloc(s->n_bays * s->at_once, sizeof *s->order);
     s->room = calloc(s->at_once, sizeof *s->room);
-    if (!s->slots || !s->keys || !s->samples || !s->order || !s->room)
+    if (!s->bays || !s->keys || !s->samples || !s->order || !s->room)
         return OUT_OF_MEMORY;
-    for (size_t i = 0; i < s->n_slots; i++)
-        s->slots[i] = (struct slot){.samples = s->samples + i * s->at_once,
-                                    .order = s->order + i * s->at_once,
-                                    .bytes = (uint8_t *)s->memory.bytes + i * slot_bytes,
-                                    .before = i ? i - 1 : NO_SLOT,
-                                    .after = i + 1 < s->n_slots ? i + 1 : NO_SLOT};
-    s->free = (struct slot_list){0, s->n_slots - 1};
-    s->wanted = (struct slot_list){NO_SLOT, NO_SLOT};
-    s->counts.n_bytes = s->n_slots * slot_bytes;
+    for (size_t i = 0; i < s->n_bays; i++)
+        s->bays[i] = (struct bay){.samples = s->samples + i * s->at_once,
+                                  .order = s->order + i * s->at_once,
+                                  .bytes = (uint8_t *)s->memory.bytes + i * bay_bytes,
+                                  .before = i ? i - 1 : NO_BAY,
+                                  .after = i + 1 < s->n_bays ? i + 1 : NO_BAY};
+    s->free = (struct bay_list){0, s->n_bays - 1};
+    s->wanted = (struct bay_list){NO_BAY, NO_BAY};
+    s->counts.n_bytes = s->n_bays * bay_bytes;
     return OK;
 }
 
 static void release(struct stream *s)
 {
-    for (size_t i = 0; s->slots && i < s->n_slots; i++)
-        fault_drop(s->slots[i].trouble);
-    for (size_t i = 0; i < s->n_lines; i++)
-        feed_release(&s->lines[i].feed);
+    for (size_t i = 0; s->bays && i < s->n_bays; i++)
+        fault_drop(s->bays[i].trouble);
+    for (size_t i = 0; i < s->n_courses; i++)
+        feed_release(&s->courses[i].feed);
     for (int i = 0; i < 2; i++) {
         extents_close(&s->from[i].extents);
         free(s->from[i].at);
     }
     block_close(&s->memory);
-    free(s->slots);
+    free(s->bays);
     free(s->keys);
     free(s->samples);
     free(s->order);
     free(s->room);
-    free(s->lines);
+    free(s->courses);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->news);
     pthread_mutex_destroy(&s->lock);
@@ -152,13 +152,13 @@ fault stream_open(double window_mb, size_t batch, struct on_disk from[2], struct
     }
     memcpy(s->from, from, sizeof s->from);
     s->one = from[0].extents.n_bytes;
-    s->at_once = slot_samples(batch);
+    s->at_once = bay_samples(batch);
     s->patience_s = PATIENCE_S;
     s->counts.on_disk = extents_bytes(&from[0].extents) + extents_bytes(&from[1].extents);
     make_lock(s);
     fault f = stream_check(window_mb, batch, s->one);
     if (!f)
-        f = make_slots(s, window_mb);
+        f = make_bays(s, window_mb);
     if (!f)
         f = start_readers(s);
     if (f)
@@ -170,8 +170,8 @@ fault stream_open(double window_mb, size_t batch, struct on_disk from[2], struct
 
 static void drop_all(struct stream *s)
 {
-    for (size_t i = 0; i < s->n_slots; i++)
-        if (s->slots[i].state != SLOT_FREE && !s->slots[i].is_stale)
+    for (size_t i = 0; i < s->n_bays; i++)
+        if (s->bays[i].state != BAY_FREE && !s->bays[i].is_stale)
             window_drop(s, i);
 }
 
@@ -201,16 +201,16 @@ void stream_set_patience(struct stream *s, double seconds)
 
 /* ---- what comes next ---- */
 
-fault stream_follow(struct stream *s, const struct feed *f, size_t *line)
+fault stream_follow(struct stream *s, const struct feed *f, size_t *course)
 {
-    struct line fresh = {0};
+    struct course fresh = {0};
     TRY(feed_copy(f, &fresh.feed));
     pthread_mutex_lock(&s->lock);
-    struct line *longer = realloc(s->lines, (s->n_lines + 1) * sizeof *longer);
+    struct course *longer = realloc(s->courses, (s->n_courses + 1) * sizeof *longer);
     if (longer) {
-        s->lines = longer;
-        *line = s->n_lines;
-        s->lines[s->n_lines++] = fresh;
+        s->courses = longer;
+        *course = s->n_courses;
+        s->courses[s->n_courses++] = fresh;
         pthread_cond_broadcast(&s->work);
     }
     pthread_mutex_unlock(&s->lock);
@@ -220,34 +220,34 @@ fault stream_follow(struct stream *s, const struct feed *f, size_t *line)
 }
 
 /* The agent goes on elsewhere than it was thought to. */
-static void turn_to(struct stream *s, size_t line, uint64_t k)
+static void turn_to(struct stream *s, size_t course, uint64_t k)
 {
     bool is_there = false;
-    for (size_t i = 0; i < s->n_slots; i++) {
-        const struct slot *x = &s->slots[i];
-        if (x->state == SLOT_FREE || x->line != line || x->holders || x->is_stale)
+    for (size_t i = 0; i < s->n_bays; i++) {
+        const struct bay *x = &s->bays[i];
+        if (x->state == BAY_FREE || x->course != course || x->holders || x->is_stale)
             continue;
         if (x->number == k)
             is_there = true;
         else
             window_drop(s, i);
     }
-    s->lines[line].next = k + is_there;
+    s->courses[course].next = k + is_there;
 }
 
 void stream_announce(struct stream *s, const struct feed *f, uint64_t k, const struct pick *picks)
 {
     pthread_mutex_lock(&s->lock);
-    struct line *line = &s->lines[f->line];
+    struct course *course = &s->courses[f->course];
     ahead_forget_exams(s);
-    if (k != line->expected)
-        turn_to(s, f->line, k);
-    line->expected = k + 1;
-    if (line->next == k) {
-        size_t i = window_find(s, false, picks, f->batch) == NO_SLOT ? window_take_free(s) : NO_SLOT;
-        if (i != NO_SLOT)
-            window_want(s, i, false, picks, f->batch, f->line, k, true);
-        line->next = k + 1;
+    if (k != course->expected)
+        turn_to(s, f->course, k);
+    course->expected = k + 1;
+    if (course->next == k) {
+        size_t i = window_find(s, false, picks, f->batch) == NO_BAY ? window_take_free(s) : NO_BAY;
+        if (i != NO_BAY)
+            window_want(s, i, false, picks, f->batch, f->course, k, true);
+        course->next = k + 1;
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -271,7 +271,7 @@ void stream_expect(struct stream *s, bool is_test, size_t first, size_t n, size_
 
 /* ---- holding ---- */
 
-static fault too_slow(const struct stream *s, const struct slot *x)
+static fault too_slow(const struct stream *s, const struct bay *x)
 {
     const struct extents *from = &s->from[x->is_test].extents;
     size_t first = (size_t)(x->order[x->done < x->n ? x->done : 0] >> 32);
@@ -281,41 +281,42 @@ static fault too_slow(const struct stream *s, const struct slot *x)
         extents_find(from, first)->path, x->n, x->done, s->patience_s);
 }
 
-/* Every slot is held, or being read for somebody else. Those who hold some are computing and will let go, however long that takes. */
+/* Every bay is held, or being read for somebody else. Those who hold some are computing and will let go, however long that takes. */
 static fault wait_for_room(struct stream *s, double since_s)
 {
     double last = s->moved_s > since_s ? s->moved_s : since_s;
     struct timespec deadline = moment_after(s->n_held ? clock_now_s() : last, s->patience_s);
     if (pthread_cond_timedwait(&s->news, &s->lock, &deadline) != ETIMEDOUT || s->n_held || s->moved_s > last)
         return OK;
-    for (size_t i = 0; i < s->n_slots; i++)
-        if (s->slots[i].state == SLOT_WANTED)
-            return too_slow(s, &s->slots[i]);
+    for (size_t i = 0; i < s->n_bays; i++)
+        if (s->bays[i].state == BAY_WANTED)
+            return too_slow(s, &s->bays[i]);
     return OK;
 }
 
-static fault wait_until_ready(struct stream *s, const struct slot *x)
+static fault wait_until_ready(struct stream *s, const struct bay *x)
 {
     struct timespec deadline = moment_after(clock_now_s(), s->patience_s);
-    while (x->state != SLOT_READY)
-        if (pthread_cond_timedwait(&s->news, &s->lock, &deadline) == ETIMEDOUT && x->state != SLOT_READY)
+    while (x->state != BAY_READY)
+        if (pthread_cond_timedwait(&s->news, &s->lock, &deadline) == ETIMEDOUT && x->state != BAY_READY)
             return too_slow(s, x);
     return x->trouble ? FAIL(fault_kind_of(x->trouble), "%s", fault_text(x->trouble)) : OK;
 }
 
-/* The slot of these samples, or one that is to have them. */
-static fault find_slot(struct stream *s, bool is_test, const struct pick *picks, size_t n, size_t *out)
+/* The bay of these samples, or one that is to have them. */
+static fault find_bay(struct stream *s, bool is_test, const struct pick *picks, size_t n, size_t *out)
 {
     double since_s = clock_now_s();
     for (;;) {
         *out = window_find(s, is_test, picks, n);
-        if (*out != NO_SLOT) {
+        if (*out != NO_BAY) {
             window_hurry(s, *out);
             return OK;
         }
         *out = window_take(s);
-        if (*out != NO_SLOT) {
-            window_want(s, *out, is_test, picks, n, NO_LINE, 0, true);
+        if (*out != NO_BAY) {
+            ahead_pass(s, is_test, picks, n);
+            window_want(s, *out, is_test, picks, n, NO_COURSE, 0, true);
             return OK;
         }
         TRY(wait_for_room(s, since_s));
@@ -324,17 +325,17 @@ static fault find_slot(struct stream *s, bool is_test, const struct pick *picks,
 
 static void put_back(struct stream *s, size_t i)
 {
-    if (--s->slots[i].holders == 0)
+    if (--s->bays[i].holders == 0)
         window_drop(s, i);
 }
 
 static fault hold(struct stream *s, bool is_test, const struct pick *picks, size_t n, size_t *out)
 {
-    TRY(find_slot(s, is_test, picks, n, out));
-    struct slot *x = &s->slots[*out];
+    TRY(find_bay(s, is_test, picks, n, out));
+    struct bay *x = &s->bays[*out];
     x->holders++;
     s->counts.n_held++;
-    s->counts.n_late += x->state != SLOT_READY;
+    s->counts.n_late += x->state != BAY_READY;
     fault f = wait_until_ready(s, x);
     if (f)
         put_back(s, *out);
@@ -345,12 +346,12 @@ static fault hold(struct stream *s, bool is_test, const struct pick *picks, size
 
 static struct held held_of(const struct stream *s, size_t i)
 {
-    const struct slot *x = &s->slots[i];
+    const struct bay *x = &s->bays[i];
     return (struct held){.bytes = x->bytes,
                          .is_packed = true,
                          .samples = x->samples,
-                         .slot = i,
-                         .line = x->line,
+                         .bay = i,
+                         .course = x->course,
                          .number = x->number};
 }
 
@@ -368,28 +369,28 @@ fault stream_hold(struct stream *s, bool is_test, const struct pick *picks, size
     return f;
 }
 
-static size_t find_batch(const struct stream *s, size_t line, uint64_t number)
+static size_t find_batch(const struct stream *s, size_t course, uint64_t number)
 {
-    for (size_t i = 0; i < s->n_slots; i++) {
-        const struct slot *x = &s->slots[i];
-        if (x->state == SLOT_READY && x->line == line && x->number == number && !x->trouble)
+    for (size_t i = 0; i < s->n_bays; i++) {
+        const struct bay *x = &s->bays[i];
+        if (x->state == BAY_READY && x->course == course && x->number == number && !x->trouble)
             return i;
     }
-    return NO_SLOT;
+    return NO_BAY;
 }
 
 bool stream_hold_next(struct stream *s, const struct held *before, struct held *out)
 {
     pthread_mutex_lock(&s->lock);
-    bool has_room = before->line != NO_LINE && s->n_held < s->n_slots / 2;
-    size_t i = has_room ? find_batch(s, before->line, before->number + 1) : NO_SLOT;
-    if (i != NO_SLOT) {
-        s->slots[i].holders++;
+    bool has_room = before->course != NO_COURSE && s->n_held < s->n_bays / 2;
+    size_t i = has_room ? find_batch(s, before->course, before->number + 1) : NO_BAY;
+    if (i != NO_BAY) {
+        s->bays[i].holders++;
         s->n_held++;
         *out = held_of(s, i);
     }
     pthread_mutex_unlock(&s->lock);
-    return i != NO_SLOT;
+    return i != NO_BAY;
 }
 
 void stream_let_go(struct stream *s, const struct held *h)
@@ -397,13 +398,13 @@ void stream_let_go(struct stream *s, const struct held *h)
     pthread_mutex_lock(&s->lock);
     s->n_held--;
     s->moved_s = clock_now_s();
-    put_back(s, h->slot);
+    put_back(s, h->bay);
     pthread_mutex_unlock(&s->lock);
 }
 
-size_t stream_slots(const struct stream *s)
+size_t stream_bays(const struct stream *s)
 {
-    return s->n_slots;
+    return s->n_bays;
 }
 
 const struct block *stream_window(const struct stream *s)

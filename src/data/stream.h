@@ -1,13 +1,14 @@
 /* stream.h - samples that stay on disk, and the window of memory into which they are read ahead of need.
  *
- * The window is cut into slots. A slot has room for the samples of one batch (or of a piece of an exam), side by side in the order
- * of their picks. A few threads fill slots; which samples come next they know from copies of the agents' feeds, and from what
- * was said to be expected.
+ * A feed is deterministic, so its *course*, the batches it will give, is known: a copy of the feed gives them beforehand.
+ * The window is cut into *bays*. A bay has room for the samples of one batch (or of a piece of an exam), side by side in the order
+ * of their picks. A few threads fill bays: with the batches of the courses, every agent's as far ahead as any other's, and with what was said to be
+ * expected.
  *
  *   FREE -> WANTED (its samples are named; readers take some at a time) -> READY -> held, let go -> FREE
  *
- * Who wants samples names them, and gets the slot with just these: what was foreseen only decides how long that takes. Where
- * they were not foreseen they take a free slot, or that of the batch which would have been needed last.
+ * Who wants samples names them, and gets the bay with just these: what was foreseen only decides how long that takes. Where
+ * they were not foreseen they take a free bay, or that of the batch which would have been needed last.
  */
 #ifndef VECHE_DATA_STREAM_H
 #define VECHE_DATA_STREAM_H
@@ -20,10 +21,6 @@ struct on_disk {
     struct extents extents; /* owned */
     uint32_t *at;           /* owned, or NULL */
 };
-
-/* As it is written, or what is usual. */
-#define USUAL_WINDOW_MB 64.0
-double stream_window_mb(const struct data_settings *settings);
 
 /* What is wrong with a window of so many megabytes for batches of such samples. */
 fault stream_check(double window_mb, size_t batch, size_t n_bytes);
@@ -46,8 +43,8 @@ fault stream_hold(struct stream *s, bool is_test, const struct pick *picks, size
 bool stream_hold_next(struct stream *s, const struct held *before, struct held *out);
 void stream_let_go(struct stream *s, const struct held *h);
 void stream_expect(struct stream *s, bool is_test, size_t first, size_t n, size_t piece);
-fault stream_follow(struct stream *s, const struct feed *f, size_t *line);
-size_t stream_slots(const struct stream *s);
+fault stream_follow(struct stream *s, const struct feed *f, size_t *course);
+size_t stream_bays(const struct stream *s);
 
 struct stream_counts {
     uint64_t n_held, n_late;    /* holds; those that had to wait */

@@ -1,4 +1,4 @@
-/* window.c - which samples are in which slot; see window.h. */
+/* window.c - which samples are in which bay; see window.h. */
 #include "data/window.h"
 
 #include <stdlib.h>
@@ -7,32 +7,32 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-static void list_remove(struct stream *s, struct slot_list *l, size_t i)
+static void list_remove(struct stream *s, struct bay_list *l, size_t i)
 {
-    const struct slot *x = &s->slots[i];
-    if (x->before == NO_SLOT)
+    const struct bay *x = &s->bays[i];
+    if (x->before == NO_BAY)
         l->first = x->after;
     else
-        s->slots[x->before].after = x->after;
-    if (x->after == NO_SLOT)
+        s->bays[x->before].after = x->after;
+    if (x->after == NO_BAY)
         l->last = x->before;
     else
-        s->slots[x->after].before = x->before;
+        s->bays[x->after].before = x->before;
 }
 
-static void list_add(struct stream *s, struct slot_list *l, size_t i, bool is_first)
+static void list_add(struct stream *s, struct bay_list *l, size_t i, bool is_first)
 {
-    struct slot *x = &s->slots[i];
-    x->before = is_first ? NO_SLOT : l->last;
-    x->after = is_first ? l->first : NO_SLOT;
-    if (x->before == NO_SLOT)
+    struct bay *x = &s->bays[i];
+    x->before = is_first ? NO_BAY : l->last;
+    x->after = is_first ? l->first : NO_BAY;
+    if (x->before == NO_BAY)
         l->first = i;
     else
-        s->slots[x->before].after = i;
-    if (x->after == NO_SLOT)
+        s->bays[x->before].after = i;
+    if (x->after == NO_BAY)
         l->last = i;
     else
-        s->slots[x->after].before = i;
+        s->bays[x->after].before = i;
 }
 
 static uint64_t key_of(bool is_test, const struct pick *picks, size_t n)
@@ -43,7 +43,7 @@ static uint64_t key_of(bool is_test, const struct pick *picks, size_t n)
     return key ? key : 1;
 }
 
-static bool has_these(const struct slot *x, bool is_test, const struct pick *picks, size_t n)
+static bool has_these(const struct bay *x, bool is_test, const struct pick *picks, size_t n)
 {
     if (x->is_test != is_test || x->n != n)
         return false;
@@ -56,32 +56,32 @@ static bool has_these(const struct slot *x, bool is_test, const struct pick *pic
 size_t window_find(const struct stream *s, bool is_test, const struct pick *picks, size_t n)
 {
     uint64_t key = key_of(is_test, picks, n);
-    for (size_t i = 0; i < s->n_slots; i++)
-        if (s->keys[i] == key && has_these(&s->slots[i], is_test, picks, n))
+    for (size_t i = 0; i < s->n_bays; i++)
+        if (s->keys[i] == key && has_these(&s->bays[i], is_test, picks, n))
             return i;
-    return NO_SLOT;
+    return NO_BAY;
 }
 
 size_t window_take_free(struct stream *s)
 {
     size_t i = s->free.first;
-    if (i != NO_SLOT)
+    if (i != NO_BAY)
         list_remove(s, &s->free, i);
     return i;
 }
 
-static bool is_being_read(const struct slot *x)
+static bool is_being_read(const struct bay *x)
 {
-    return x->state == SLOT_WANTED && x->begun > 0;
+    return x->state == BAY_WANTED && x->begun > 0;
 }
 
-/* How many batches of its line come before it. */
-static uint64_t lead_of(const struct stream *s, const struct slot *x)
+/* How many batches of its course come before it. */
+static uint64_t lead_of(const struct stream *s, const struct bay *x)
 {
-    return x->line == NO_LINE ? 0 : x->number + 1 - s->lines[x->line].expected;
+    return x->course == NO_COURSE ? 0 : x->number + 1 - s->courses[x->course].expected;
 }
 
-static bool is_needed_later(const struct stream *s, const struct slot *x, const struct slot *than)
+static bool is_needed_later(const struct stream *s, const struct bay *x, const struct bay *than)
 {
     uint64_t a = lead_of(s, x), b = lead_of(s, than);
     return a > b || (a == b && x->number > than->number);
@@ -89,12 +89,12 @@ static bool is_needed_later(const struct stream *s, const struct slot *x, const 
 
 static size_t needed_last(const struct stream *s)
 {
-    size_t last = NO_SLOT;
-    for (size_t i = 0; i < s->n_slots; i++) {
-        const struct slot *x = &s->slots[i];
-        if (x->state == SLOT_FREE || x->holders || is_being_read(x))
+    size_t last = NO_BAY;
+    for (size_t i = 0; i < s->n_bays; i++) {
+        const struct bay *x = &s->bays[i];
+        if (x->state == BAY_FREE || x->holders || is_being_read(x))
             continue;
-        if (last == NO_SLOT || is_needed_later(s, x, &s->slots[last]))
+        if (last == NO_BAY || is_needed_later(s, x, &s->bays[last]))
             last = i;
     }
     return last;
@@ -103,11 +103,11 @@ static size_t needed_last(const struct stream *s)
 /* Its samples have to be read again when they are needed. */
 static void give_up(struct stream *s, size_t i)
 {
-    const struct slot *x = &s->slots[i];
-    if (x->line != NO_LINE) {
-        struct line *line = &s->lines[x->line];
-        uint64_t back_to = x->number > line->expected ? x->number : line->expected;
-        line->next = back_to < line->next ? back_to : line->next;
+    const struct bay *x = &s->bays[i];
+    if (x->course != NO_COURSE) {
+        struct course *course = &s->courses[x->course];
+        uint64_t back_to = x->number > course->expected ? x->number : course->expected;
+        course->next = back_to < course->next ? back_to : course->next;
     }
     window_drop(s, i);
 }
@@ -115,7 +115,7 @@ static void give_up(struct stream *s, size_t i)
 size_t window_take(struct stream *s)
 {
     size_t last;
-    if (s->free.first == NO_SLOT && (last = needed_last(s)) != NO_SLOT)
+    if (s->free.first == NO_BAY && (last = needed_last(s)) != NO_BAY)
         give_up(s, last);
     return window_take_free(s);
 }
@@ -126,26 +126,26 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void window_want(struct stream *s, size_t i, bool is_test, const struct pick *picks, size_t n, size_t line,
+void window_want(struct stream *s, size_t i, bool is_test, const struct pick *picks, size_t n, size_t course,
                  uint64_t number, bool is_urgent)
 {
-    struct slot *x = &s->slots[i];
+    struct bay *x = &s->bays[i];
     const uint32_t *at = s->from[is_test].at;
-    *x = (struct slot){.state = SLOT_WANTED,
-                       .is_test = is_test,
-                       .n = n,
-                       .samples = x->samples,
-                       .order = x->order,
-                       .bytes = x->bytes,
-                       .line = line,
-                       .number = number};
+    *x = (struct bay){.state = BAY_WANTED,
+                      .is_test = is_test,
+                      .n = n,
+                      .samples = x->samples,
+                      .order = x->order,
+                      .bytes = x->bytes,
+                      .course = course,
+                      .number = number};
     for (size_t k = 0; k < n; k++) {
         x->samples[k] = picks[k].sample;
         x->order[k] = (uint64_t)(at ? at[picks[k].sample] : picks[k].sample) << 32 | k;
     }
     qsort(x->order, n, sizeof *x->order, rising);
     s->keys[i] = key_of(is_test, picks, n);
-    s->n_without_line += line == NO_LINE;
+    s->n_without_course += course == NO_COURSE;
     s->n_bytes += n * s->one;
     if (s->n_bytes > s->counts.most_bytes)
         s->counts.most_bytes = s->n_bytes;
@@ -155,8 +155,8 @@ void window_want(struct stream *s, size_t i, bool is_test, const struct pick *pi
 
 void window_hurry(struct stream *s, size_t i)
 {
-    const struct slot *x = &s->slots[i];
-    if (x->state == SLOT_WANTED && x->begun < x->n) {
+    const struct bay *x = &s->bays[i];
+    if (x->state == BAY_WANTED && x->begun < x->n) {
         list_remove(s, &s->wanted, i);
         list_add(s, &s->wanted, i, true);
     }
@@ -164,13 +164,13 @@ void window_hurry(struct stream *s, size_t i)
 
 static void set_free(struct stream *s, size_t i)
 {
-    struct slot *x = &s->slots[i];
-    s->n_without_line -= x->line == NO_LINE;
+    struct bay *x = &s->bays[i];
+    s->n_without_course -= x->course == NO_COURSE;
     s->n_bytes -= x->n * s->one;
     s->keys[i] = 0;
     fault_drop(x->trouble);
     x->trouble = OK;
-    x->state = SLOT_FREE;
+    x->state = BAY_FREE;
     list_add(s, &s->free, i, false);
     pthread_cond_signal(&s->work);
     pthread_cond_broadcast(&s->news);
@@ -178,20 +178,20 @@ static void set_free(struct stream *s, size_t i)
 
 void window_drop(struct stream *s, size_t i)
 {
-    struct slot *x = &s->slots[i];
+    struct bay *x = &s->bays[i];
     if (is_being_read(x)) {
         x->is_stale = true;
         s->keys[i] = 0;
         return;
     }
-    if (x->state == SLOT_WANTED)
+    if (x->state == BAY_WANTED)
         list_remove(s, &s->wanted, i);
     set_free(s, i);
 }
 
 size_t window_begin(struct stream *s, size_t i, struct wish *wishes, size_t most)
 {
-    struct slot *x = &s->slots[i];
+    struct bay *x = &s->bays[i];
     size_t n = smaller(most, x->n - x->begun);
     for (size_t k = 0; k < n; k++) {
         uint64_t o = x->order[x->begun + k];
@@ -205,7 +205,7 @@ size_t window_begin(struct stream *s, size_t i, struct wish *wishes, size_t most
 
 void window_end(struct stream *s, size_t i, size_t n, fault f)
 {
-    struct slot *x = &s->slots[i];
+    struct bay *x = &s->bays[i];
     x->done += n;
     s->counts.n_read += n;
     if (x->trouble)
@@ -214,7 +214,7 @@ void window_end(struct stream *s, size_t i, size_t n, fault f)
         x->trouble = f;
     if (x->done < x->n)
         return;
-    x->state = SLOT_READY;
+    x->state = BAY_READY;
     s->moved_s = clock_now_s();
     if (x->is_stale)
         set_free(s, i);

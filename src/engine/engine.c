@@ -175,6 +175,8 @@ static fault check_samples(const struct samples *s, const struct graph *g, size_
 {
     if (!s)
         return OK;
+    if (s->kind != SAMPLES_PICTURES)
+        return FAIL(FAULT_ENGINE, "samples of this kind are not known to any engine");
     if (s->c != g->input.c || s->h != g->input.h || s->w != g->input.w || s->classes != g->classes)
         return FAIL(
             FAULT_SHAPE,

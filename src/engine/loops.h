@@ -12,7 +12,8 @@ struct loops {
     void (*add)(float *to, const float *a, const float *b, size_t n); /* to = a + b */
     /* The sum of a b over one block of a dot product; see host_dot. */
     double (*dot)(const float *a, const float *b, size_t n);
-    void (*sample)(const struct samples *s, const uint8_t *bytes, struct pick pick, float *out); /* host_sample */
+    void (*sample)(const struct samples *s, const uint8_t *bytes, struct pick pick,
+                   float *out); /* host_sample */
 };
 
 const struct loops *loops_of(enum isa isa);

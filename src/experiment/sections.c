@@ -32,8 +32,8 @@ static const struct field data_rows[] = {
      .help = "likewise; written together with mean"},
     {"stream", FIELD_FLAG, AT(stream), "false",
      .help = "leave the samples in their files and read them ahead of need: for sets larger than memory"},
-    {"window_mb", FIELD_REAL, AT(window_mb), .optional = true, .min = 0, .max = 1e9, .above_min = true,
-     .help = "megabytes of memory that streamed samples may take; 64 if left out"},
+    {"window_mb", FIELD_REAL, AT(window_mb), .optional = true, .min = 0, .max = 1e9,
+     .help = "megabytes of memory that streamed samples may take; 64 if left out or 0"},
 };
 #undef AT
 
@@ -68,7 +68,8 @@ static const struct field train_rows[] = {
 #define AT(member) offsetof(struct stop_settings, member)
 static const struct field stop_rows[] = {
     {"accuracy", FIELD_REAL, AT(accuracy), .optional = true, .min = 0, .max = 100, .above_min = true,
-     .help = "once this much of the test samples, in percent, is recognised at an evaluation; of several agents on average"},
+     .help = "once this much of the test samples, in percent, is recognised at an evaluation; of several "
+             "agents on average"},
     {"loss", FIELD_REAL, AT(loss), .optional = true, .min = 0, .max = 1e12, .above_min = true,
      .help = "once the loss on the test samples is this or less, likewise"},
     {"no_progress", FIELD_INT, AT(no_progress), .optional = true, .min = 1, .max = 1e9,

@@ -50,7 +50,8 @@ static struct seen look(const struct data_settings *settings, const struct datas
         assert_ok(samples_hold(&d->train, picks, BATCH, &held));
         for (size_t i = 0; i < BATCH; i++, n++) {
             assert_true(picks[i].sample < d->train.n);
-            host_sample(&d->train, samples_bytes(&d->train, &held, i, picks[i]), picks[i], seen.pictures + n * one);
+            host_sample(&d->train, samples_bytes(&d->train, &held, i, picks[i]), picks[i],
+                        seen.pictures + n * one);
             seen.labels[n] = d->train.labels[picks[i].sample];
         }
         samples_let_go(&d->train, &held);

@@ -18,8 +18,8 @@
 #include "data/stream.h"
 #include "support/data_files.h"
 
-enum { N = 130, N_TEST = 70, SIDE = 5, CLASSES = 7, SEED = 3, BATCH = 6, AGENTS = 3, SLOTS = 4 };
-#define SLOT_MB(one) ((double)SAMPLES_AT_ONCE * (double)(one) / 1e6)
+enum { N = 130, N_TEST = 70, SIDE = 5, CLASSES = 7, SEED = 3, BATCH = 6, AGENTS = 3, BAYS = 4 };
+#define BAY_MB(one) ((double)SAMPLES_AT_ONCE * (double)(one) / 1e6)
 
 struct files {
     char *folder, *images, *labels, *test_images, *test_labels, *records, *test_records; /* owned */
@@ -57,7 +57,7 @@ static void files_free(struct files *f)
 }
 
 /* Of pictures in records of CIFAR's, or in an IDX file. */
-static struct data_settings settings_of(const struct files *f, bool records, size_t slots)
+static struct data_settings settings_of(const struct files *f, bool records, size_t bays)
 {
     size_t one = records ? 3072 : SIDE * SIDE;
     return (struct data_settings){
@@ -67,8 +67,8 @@ static struct data_settings settings_of(const struct files *f, bool records, siz
         .batch = BATCH,
         .flip = true,
         .crop = 1,
-        .stream = slots > 0,
-        .window_mb = (double)slots * SLOT_MB(one) * 1.001,
+        .stream = bays > 0,
+        .window_mb = (double)bays * BAY_MB(one) * 1.001,
     };
 }
 
@@ -108,7 +108,7 @@ static void chosen_at_random_they_are_those_in_memory(void **state)
     (void)state;
     struct files f = files_new();
     for (int way = 0; way < 4; way++) {
-        struct data_settings held = settings_of(&f, way & 1, 0), streamed = settings_of(&f, way & 1, SLOTS);
+        struct data_settings held = settings_of(&f, way & 1, 0), streamed = settings_of(&f, way & 1, BAYS);
         held.limit = streamed.limit = way & 2 ? 80 : 0;
         held.test_limit = streamed.test_limit = way & 2 ? 33 : 0;
         struct dataset *a = opened(&held), *b = opened(&streamed);
@@ -192,9 +192,9 @@ static void agents_meet_the_same_samples_however_small_the_window(void **state)
 {
     (void)state;
     struct files f = files_new();
-    static const size_t slots[] = {1, 2, SLOTS, 40};
+    static const size_t bays[] = {1, 2, BAYS, 40};
     for (size_t i = 0; i < 4; i++) {
-        struct data_settings held = settings_of(&f, i & 1, 0), streamed = settings_of(&f, i & 1, slots[i]);
+        struct data_settings held = settings_of(&f, i & 1, 0), streamed = settings_of(&f, i & 1, bays[i]);
         check_feeds(&held, &streamed, AGENTS);
         check_feeds(&held, &streamed, i % AGENTS); /* and when only one's share is kept */
     }
@@ -268,8 +268,8 @@ static void several_threads_share_a_window_of_one_batch(void **state)
 {
     (void)state;
     struct files f = files_new();
-    for (size_t slots = 1; slots <= 3; slots += 2) {
-        struct data_settings held = settings_of(&f, true, 0), streamed = settings_of(&f, true, slots);
+    for (size_t bays = 1; bays <= 3; bays += 2) {
+        struct data_settings held = settings_of(&f, true, 0), streamed = settings_of(&f, true, bays);
         struct dataset *a = opened(&held), *b = opened(&streamed);
         pthread_t threads[4];
         struct taker takers[4];

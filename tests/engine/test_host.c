@@ -26,8 +26,10 @@ static void trace_step(const void *settings, double lr, uint64_t t, size_t n, fl
 }
 
 #define STEP(isa, function) [ISA_##isa] = function, /* no hot file */
-static const struct optim_row trace_row = {
-    .n_slots = 2, .slot_names = {"count", "old"}, .slot_start = {0.5f, 0}, .step = {EACH_ISA(STEP, trace_step)}};
+static const struct optim_row trace_row = {.n_slots = 2,
+                                           .slot_names = {"count", "old"},
+                                           .slot_start = {0.5f, 0},
+                                           .step = {EACH_ISA(STEP, trace_step)}};
 static const struct kind trace_kind = {.name = "trace", .row = &trace_row};
 static double trace_lr = 0.25;
 static const struct optim_settings trace = {.kind = {.kind = &trace_kind, .settings = &trace_lr}};

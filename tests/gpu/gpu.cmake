@@ -40,7 +40,7 @@ target_link_libraries(gpu.veche PRIVATE veche_static m ${CMAKE_DL_LIBS})
 add_dependencies(gpu.veche pretended_gpu)
 set_target_properties(gpu.veche PROPERTIES OUTPUT_NAME veche RUNTIME_OUTPUT_DIRECTORY ${GPU_FOLDER})
 
-foreach(subject choosing resume)
+foreach(subject choosing resume stream)
   add_test(NAME gpu.${subject} COMMAND bash tests/gpu/${subject}.sh ${GPU_FOLDER} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(gpu.${subject} PROPERTIES TIMEOUT ${MOST_SECONDS} ENVIRONMENT LD_LIBRARY_PATH=${GPU_FOLDER})
 endforeach()

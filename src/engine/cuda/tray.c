@@ -109,7 +109,7 @@ static size_t find_early(const struct tray *t, const struct held *h, size_t i)
 {
     for (size_t k = 0; k < t->n_early; k++) {
         size_t at = (i + k) % t->n_early;
-        if (!t->early[at].is_taken && t->early[at].held.slot == h->slot)
+        if (!t->early[at].is_taken && t->early[at].held.bay == h->bay)
             return at;
     }
     return t->n_early;

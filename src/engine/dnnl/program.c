@@ -131,7 +131,8 @@ void phase_end(struct program *p)
 /* Those that do not count are the last one again. */
 static void take_sample(const struct frame *f, size_t i, float *out)
 {
-    const uint8_t *bytes = samples_bytes(f->samples, f->held, i < f->counted ? i : f->counted - 1, f->picks[i]);
+    const uint8_t *bytes =
+        samples_bytes(f->samples, f->held, i < f->counted ? i : f->counted - 1, f->picks[i]);
     host_sample(f->samples, bytes, f->picks[i], out);
 }
 

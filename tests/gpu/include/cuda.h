@@ -80,9 +80,9 @@ CUresult cuEventCreate(CUevent *event, unsigned flags);
 CUresult cuEventDestroy(CUevent event);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventElapsedTime(float *ms, CUevent began, CUevent ended);
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned threads_x,
-                        unsigned threads_y, unsigned threads_z, unsigned shared, CUstream stream, void **args,
-                        void **extra);
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
+                        CUstream stream, void **args, void **extra);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Training from samples on disk beside training from samples in memory: the same run, in turns, and the ratio of their speeds.
+
+    bench/stream.py PATH/TO/veche [--gpu] [--window 20] [--rounds 5] [--model resnet20] [--samples 50000] [--epochs 1] [--out FILE]
+
+The set is made here: random pictures in CIFAR's binary layout, as large as CIFAR-10 (184 MB), which lie in the system's memory for files
+once they are written. On the CPU one agent with batch 128; with --gpu 36 agents on a torus with batch 32, in bf16, on the engine `cuda`.
+Each round trains in memory and streamed, first the one and then the other in turn. The figures are samples a second of training and
+evaluation together, without opening; the ratio is that of a round, and its median is judged: at least 0.95 on the CPU, 0.9 on a GPU.
+Both have to come to the same bits. What other processes took of the cores is measured as well; where that is much, figures mean little.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from compare import MOST_OTHERS, busy_seconds, child_seconds, processor
+
+EXPERIMENT = """name: stream
+data: {{set: {{kind: cifar-binary, train: train.bin, test: test.bin}}, batch: {batch}, flip: true, crop: 4,
+       mean: [0.5, 0.5, 0.5], deviation: [0.25, 0.25, 0.25]}}
+model: {model}
+optim: {{kind: sgd, lr: 0.01, momentum: 0.9}}
+agents: {agents}
+topology: "{topology}"
+strategy: consensus
+engine: {{kind: {engine}, precision: {precision}}}
+train: {{epochs: {epochs}, seed: 42, evaluate_every: 1 epoch, checkpoint_every: never}}
+"""
+CPU = dict(batch=128, agents=1, topology="complete:1", engine="dnnl", precision="fp32", least=0.95)
+GPU = dict(batch=32, agents=36, topology="torus:6x6", engine="cuda", precision="bf16", least=0.9)
+PIXELS = 3072
+
+
+def read_arguments():
+    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    p.add_argument("veche")
+    p.add_argument("--gpu", action="store_true", help="36 agents on the engine cuda")
+    p.add_argument("--window", type=float, default=20, help="megabytes")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--model", default="resnet20")
+    p.add_argument("--samples", type=int, default=50000, help="training samples; a fifth as many for tests")
+    p.add_argument("--epochs", type=float, default=1)
+    p.add_argument("--out", help="where the figures go (default: stream.json beside the program)")
+    args = p.parse_args()
+    args.veche = os.path.abspath(args.veche)
+    args.out = args.out or os.path.join(os.path.dirname(args.veche), "stream.json")
+    return args
+
+
+def make_set(folder, samples):
+    draw = random.Random(1)
+    for name, n in (("train.bin", samples), ("test.bin", samples // 5)):
+        with open(os.path.join(folder, name), "wb") as file:
+            for i in range(n):
+                file.write(bytes([i % 10]) + draw.randbytes(PIXELS))
+
+
+def train(args, folder, settings):
+    """Samples a second, seconds of the cores for a million samples, and what the run came to."""
+    shutil.rmtree(os.path.join(folder, "runs"), ignore_errors=True)
+    busy, own, began = busy_seconds(), child_seconds(), time.monotonic()
+    done = subprocess.run([args.veche, "run", "stream.yaml", "--json", *settings], cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"stream: {' '.join(settings)}: {done.stderr.strip()}")
+    wall, used = time.monotonic() - began, child_seconds() - own
+    others = max(0, busy_seconds() - busy - used) / (wall * os.cpu_count())
+    summary = json.loads(done.stdout[done.stdout.index("{"):])
+    return dict(rate=summary["images_per_s"], core_s=used, others=round(others, 3), bits=summary["params_sha256"])
+
+
+def median_of(figures, side, key):
+    return statistics.median(f[side][key] for f in figures)
+
+
+def table(args, figures, least):
+    print(f"{'':10} {'samples/s':>10} {'core s':>8}  others")
+    for side in ("memory", "streamed"):
+        print(f"{side:10} {median_of(figures, side, 'rate'):10.0f} {median_of(figures, side, 'core_s'):8.2f}  {median_of(figures, side, 'others'):.0%}")
+    ratios = [f["streamed"]["rate"] / f["memory"]["rate"] for f in figures]
+    cores = [f["streamed"]["core_s"] / f["memory"]["core_s"] for f in figures]
+    ratio = statistics.median(ratios)
+    busy = max(median_of(figures, side, "others") for side in ("memory", "streamed")) > MOST_OTHERS
+    print(f"streamed / memory: {ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f}), wanted {least}; core seconds {statistics.median(cores):.3f} "
+          f"({min(cores):.3f} to {max(cores):.3f}){'  (others are busy: no verdict)' if busy else '  too slow' if ratio < least else ''}")
+    return ratio >= least or busy
+
+
+def main():
+    args = read_arguments()
+    way = GPU if args.gpu else CPU
+    folder = tempfile.mkdtemp(prefix="veche-stream-")
+    sides = {"memory": [], "streamed": ["data.stream=true", f"data.window_mb={args.window}"]}
+    figures = []
+    try:
+        make_set(folder, args.samples)
+        with open(os.path.join(folder, "stream.yaml"), "w") as file:
+            file.write(EXPERIMENT.format(model=args.model, epochs=args.epochs, **way))
+        print(f"{processor()}, {len(os.sched_getaffinity(0))} cores; {args.samples * 1.2 * PIXELS / 1e6:.0f} MB of samples, a window of {args.window:g} MB")
+        for i in range(args.rounds):
+            order = list(sides) if i % 2 == 0 else list(sides)[::-1]
+            figures.append({side: train(args, folder, sides[side]) for side in order})
+            if figures[-1]["memory"]["bits"] != figures[-1]["streamed"]["bits"]:
+                sys.exit("stream: streamed samples came to other bits than those in memory")
+        fine = table(args, figures, way["least"])
+        with open(args.out, "w") as file:
+            json.dump(dict(processor=processor(), arguments=vars(args), figures=figures), file, indent=1)
+    finally:
+        shutil.rmtree(folder)
+    sys.exit(0 if fine else 1)
+
+
+if __name__ == "__main__":
+    main()
