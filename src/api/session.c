@@ -322,7 +322,8 @@ static fault open_there(struct veche_run *r)
 {
     double patience = r->experiment->network.patience_s;
     TRY(world_agree(&r->ranks, open_data(r), patience));
-    dataset_set_patience(r->dataset, patience / 2); /* a slow disk is named before the others name the rank that waits for it */
+    /* A slow disk is named before the others name the rank that waits for it. */
+    dataset_set_patience(r->dataset, patience / 2);
     TRY(session_compare_ranks(r));
     TRY(agree_on_epoch(r));
     fault f = dataset_keep(r->dataset, &r->split,

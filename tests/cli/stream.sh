@@ -21,6 +21,8 @@ run() { "$veche" run exp.yaml --json "$@"; }
 
 both 'ref' run
 both 'at its own pace' run strategy=adpsgd engine=auto train.epochs=2
+both 'ref, in micro-batches' run train.accumulate=3 train.epochs=2
+both 'in micro-batches' run train.accumulate=3 engine=auto train.epochs=2
 both 'a part of the set' run data.limit=100 data.test_limit=30 data.split=replacement engine=auto data.batch=70
 
 # ---- what people are told ----

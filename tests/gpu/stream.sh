@@ -22,4 +22,5 @@ run() { "$veche" run exp.yaml --json "$@"; }
 both 'side by side' run
 holds 'ran on the GPU' grep -q '"engine": "cuda: pretended GPU' <<<"$out"
 both 'at their own pace' run strategy=adpsgd train.epochs=1 engine.precision=bf16
+both 'in micro-batches' run train.accumulate=3 train.epochs=1
 done_checking

@@ -21,7 +21,7 @@
 enum { EXAM_BATCH = 64, NO_REPLICA = -1 };
 static_assert((int)EXAM_BATCH <= (int)SAMPLES_AT_ONCE, "a piece of an exam is held at once");
 
-struct station { /* what one worker works with */
+struct station {         /* what one worker works with */
     struct block memory; /* owned: a frame's memory, the worker's local buffers, room for a gradient */
     float *grads;
     struct pick picks[EXAM_BATCH];
