@@ -14,7 +14,7 @@
 #include "support/parts.h"
 #include "support/question.h"
 
-enum { MOST_OPS = 128 };
+enum { MOST_OPS = 512 };
 
 static bool is_pretended(void)
 {

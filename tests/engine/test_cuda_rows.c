@@ -115,8 +115,8 @@ static void mixes_are_the_hosts_bit_for_bit(void **state)
                             mixed[] = {{0.3f, ROW_GRADS, 0, 0},
                                        {-0.2f, ROW_KEPT, 1, 0},
                                        {0.9f, ROW_PARAMS, 2, 0}},
-                            past[] = {{0.3f, ROW_GRADS, 0, -size}, {-0.2f, ROW_KEPT + 1, 1, 1 - size}},
-                            from_past[] = {{1, ROW_PARAMS, 0, 0}, {0.5f, ROW_KEPT + 1, 2, size}},
+                            past[] = {{0.3f, ROW_GRADS, 0, -size}, {-0.2f, ROW_KEPT + 1, 0, 1 - size}},
+                            from_past[] = {{1, ROW_PARAMS, 1, 0}, {0.5f, ROW_KEPT + 1, 2, size}},
                             one[] = {{1, ROW_PARAMS, 22, 0}},
                             back[] = {{0.5f, ROW_GRADS, 4, 0}, {0.5f, ROW_GRADS, 0, 0}};
         const struct blend first[] = {

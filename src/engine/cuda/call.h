@@ -27,8 +27,7 @@ struct seat {
     uint32_t source;  /* of the samples: 0 those of training, 1 those of the test */
     uint32_t first;   /* exam: its samples are first, first + 1, ...; else where they begin in the batch */
     uint32_t adds;    /* gradients are added to those in the row, else they overwrite them */
-    uint32_t shelf;   /* of a pass */
-    uint32_t unused;
+    uint64_t shelf;   /* of a pass: where its shelf begins, in bytes */
 };
 
 struct outcome { /* of one seat */
@@ -48,10 +47,9 @@ struct dims {
 /* One stacked tensor, or NULL. */
 struct numbers {
     void *at;
-    uint32_t half;            /* bf16, else fp32 */
-    uint32_t adds;            /* a gradient that is added to what is there */
-    const struct seat *seats; /* not NULL: on the seats' shelves, ... */
-    uint64_t stride;          /* ... of so many bytes */
+    uint16_t half;     /* bf16, else fp32 */
+    uint16_t adds;     /* a gradient that is added to what is there */
+    uint32_t on_shelf; /* on the seats' shelves */
 };
 
 struct input { /* samples as bytes, [n][c][h][w] */

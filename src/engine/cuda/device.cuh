@@ -93,19 +93,23 @@ static __device__ __forceinline__ size_t size_of(struct dims d)
     return (size_t)d.c * d.h * d.w;
 }
 
-/* The tensor of this seat alone. */
-static __device__ __forceinline__ struct numbers at_seat(struct numbers x, struct dims d, uint32_t batch)
+/* The tensor of this seat alone. The shelf is read only where there is one (hence volatile): else every kernel would begin by
+ * waiting for it. */
+static __device__ __forceinline__ struct numbers at_seat(const struct seat *seats, struct numbers x, struct dims d,
+                                                         uint32_t batch)
 {
-    size_t first = x.seats ? x.seats[blockIdx.z].shelf * x.stride
-                           : blockIdx.z * (size_t)batch * size_of(d) * (x.half ? 2 : 4);
+    size_t first = blockIdx.z * (size_t)batch * size_of(d) * (x.half ? 2 : 4);
+    if (x.on_shelf)
+        first = *(const volatile uint64_t *)&seats[blockIdx.z].shelf;
     x.at = x.at ? (char *)x.at + first : NULL;
     return x;
 }
 
 /* The labels of this seat's samples. */
-static __device__ __forceinline__ uint16_t *labels_at_seat(struct numbers labels, uint32_t batch)
+static __device__ __forceinline__ uint16_t *labels_at_seat(const struct seat *seats, struct numbers labels,
+                                                           uint32_t batch)
 {
-    return (uint16_t *)at_seat(labels, {1, 1, 1}, batch).at;
+    return (uint16_t *)at_seat(seats, labels, {1, 1, 1}, batch).at;
 }
 
 static __device__ __forceinline__ struct seat my_seat(const struct call *c)
@@ -119,10 +123,12 @@ static __device__ __forceinline__ float *in_row(float *row, uint64_t at)
     return at == CUDA_NONE ? NULL : row + at;
 }
 
-/* One number of a gradient, complete, into the replica's row. */
+/* One number of a gradient, complete, into the replica's row, which is read only where it must be (hence volatile). */
 static __device__ __forceinline__ void put_gradient(const struct seat &seat, float *to, float value)
 {
-    *to = seat.adds ? *to + value : value;
+    if (seat.adds)
+        value = *(const volatile float *)to + value;
+    *to = value;
 }
 
 /* Where sums of a stretch go: [seat][split][size] */

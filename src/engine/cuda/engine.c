@@ -146,7 +146,7 @@ static fault open_lists(struct cuda *c)
     TRY(plan_lists(c));
     TRY(take_memory(c));
     struct launch_places places = {c->memory,  c->seats,      c->picks, {c->inputs[0], c->inputs[1]},
-                                   c->shelves, c->shelf_bytes};
+                                   c->shelves};
     for (int i = 0; i < N_LISTS; i++) {
         places.picks = i == LIST_EXAM ? 0 : c->picks;
         if (c->lists[i].device)

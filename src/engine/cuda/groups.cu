@@ -33,7 +33,7 @@ static __device__ uint32_t under(const struct call *c, uint32_t y, uint32_t k)
 
 extern "C" __global__ void groups_forward(struct call c)
 {
-    struct numbers in = at_seat(c.x[0], c.in, c.batch), out = at_seat(c.y, c.out, c.batch);
+    struct numbers in = at_seat(c.seats, c.x[0], c.in, c.batch), out = at_seat(c.seats, c.y, c.out, c.batch);
     const float *weight = in_row(my_seat(&c).params, c.weight), *bias = in_row(my_seat(&c).params, c.bias);
     uint32_t taps = c.kernel * c.kernel;
     for (size_t i = my_first(); i < c.batch * size_of(c.out); i += my_step()) {
@@ -59,7 +59,7 @@ static __device__ uint32_t above(const struct call *c, uint32_t y, uint32_t k)
 
 extern "C" __global__ void groups_back_input(struct call c)
 {
-    struct numbers dx = at_seat(c.dx[0], c.in, c.batch), dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers dx = at_seat(c.seats, c.dx[0], c.in, c.batch), dy = at_seat(c.seats, c.dy, c.out, c.batch);
     const float *weight = in_row(my_seat(&c).params, c.weight);
     uint32_t taps = c.kernel * c.kernel;
     for (size_t i = my_first(); i < c.batch * size_of(c.in); i += my_step()) {
@@ -80,7 +80,7 @@ extern "C" __global__ void groups_back_input(struct call c)
 static __device__ float weight_sum(const struct call *c, uint32_t o, uint32_t channel, uint32_t tap, size_t k,
                                    size_t end, uint32_t step)
 {
-    struct numbers in = at_seat(c->x[0], c->in, c->batch), dy = at_seat(c->dy, c->out, c->batch);
+    struct numbers in = at_seat(c->seats, c->x[0], c->in, c->batch), dy = at_seat(c->seats, c->dy, c->out, c->batch);
     float sum = 0;
     for (; k < end; k += step) {
         uint32_t x = k % c->out.w, y = k / c->out.w % c->out.h, n = k / c->out.w / c->out.h;

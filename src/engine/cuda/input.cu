@@ -34,7 +34,7 @@ extern "C" __global__ void gather_filled(const __grid_constant__ struct gather_c
     const struct input *from = &g.inputs[seat.source];
     uint32_t pixels = g.in.h * g.in.w;
     bf16 *x = (bf16 *)g.x.at + blockIdx.z * (size_t)g.batch * pixels * g.filled;
-    uint16_t *labels = labels_at_seat(g.labels, g.batch);
+    uint16_t *labels = labels_at_seat(g.seats, g.labels, g.batch);
     for (uint32_t i = threadIdx.x; i < g.in.c * 256; i += blockDim.x)
         table[i / 256][i % 256] = normalised(from, i / 256, (uint8_t)(i % 256));
     __syncthreads();
@@ -57,8 +57,8 @@ extern "C" __global__ void gather_filled(const __grid_constant__ struct gather_c
 extern "C" __global__ void gather(struct gather_call g)
 {
     struct dims filled = {g.filled, g.in.h, g.in.w};
-    struct numbers x = at_seat(g.x, filled, g.batch);
-    uint16_t *labels = labels_at_seat(g.labels, g.batch);
+    struct numbers x = at_seat(g.seats, g.x, filled, g.batch);
+    uint16_t *labels = labels_at_seat(g.seats, g.labels, g.batch);
     struct seat seat = g.seats[blockIdx.z];
     const struct input *from = &g.inputs[seat.source];
     size_t pixels = (size_t)g.in.h * g.in.w;

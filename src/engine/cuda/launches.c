@@ -130,8 +130,7 @@ static struct numbers on_shelf(const struct launch_places *places, size_t offset
 {
     return (struct numbers){.at = (void *)(uintptr_t)(places->shelves + offset),
                             .half = half,
-                            .seats = seats_of(places),
-                            .stride = places->shelf_bytes};
+                            .on_shelf = true};
 }
 
 /* What take_lasting took. */

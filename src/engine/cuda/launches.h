@@ -78,7 +78,6 @@ struct launch_places {
     CUdeviceptr memory, seats, picks; /* picks 0: an exam */
     struct input inputs[2];
     CUdeviceptr shelves; /* passes */
-    size_t shelf_bytes;
 };
 
 fault launches_plan(struct launches *p, struct device *device, const struct engine_setup *setup,

@@ -14,7 +14,7 @@ static __device__ __forceinline__ size_t in_weights(struct dims d, uint32_t j)
 extern "C" __global__ void linear_few_forward(struct call c)
 {
     struct seat seat = my_seat(&c);
-    struct numbers x = at_seat(c.x[0], c.in, c.batch), y = at_seat(c.y, c.out, c.batch);
+    struct numbers x = at_seat(c.seats, c.x[0], c.in, c.batch), y = at_seat(c.seats, c.y, c.out, c.batch);
     const float *weight = in_row(seat.params, c.weight), *bias = in_row(seat.params, c.bias);
     size_t n_in = size_of(c.in);
     for (size_t i = my_first() / 32; i < (size_t)c.batch * c.out.c; i += my_step() / 32) {
@@ -31,7 +31,7 @@ extern "C" __global__ void linear_few_forward(struct call c)
 
 extern "C" __global__ void linear_few_back_input(struct call c)
 {
-    struct numbers dy = at_seat(c.dy, c.out, c.batch), dx = at_seat(c.dx[0], c.in, c.batch);
+    struct numbers dy = at_seat(c.seats, c.dy, c.out, c.batch), dx = at_seat(c.seats, c.dx[0], c.in, c.batch);
     const float *weight = in_row(my_seat(&c).params, c.weight);
     size_t n_in = size_of(c.in);
     for (size_t i = my_first(); i < c.batch * n_in; i += my_step()) {
@@ -50,7 +50,7 @@ extern "C" __global__ void linear_few_back_weight(struct call c)
 {
     __shared__ float sums[8][33];
     struct seat seat = my_seat(&c);
-    struct numbers dy = at_seat(c.dy, c.out, c.batch), x = at_seat(c.x[0], c.in, c.batch);
+    struct numbers dy = at_seat(c.seats, c.dy, c.out, c.batch), x = at_seat(c.seats, c.x[0], c.in, c.batch);
     float *dweight = in_row(seat.grads, c.weight), *dbias = in_row(seat.grads, c.bias);
     size_t n_in = size_of(c.in), across = (n_in + 32) / 32, o = blockIdx.x / across;
     uint32_t lane = threadIdx.x % 32, line = threadIdx.x / 32;

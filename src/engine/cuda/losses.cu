@@ -73,8 +73,8 @@ static __device__ void forward(const struct call *c, enum loss_kind kind)
 {
     __shared__ double losses[LOSS_THREADS];
     __shared__ uint32_t hits[LOSS_THREADS];
-    struct numbers x = at_seat(c->x[0], c->in, c->batch);
-    const uint16_t *labels = labels_at_seat(c->labels, c->batch);
+    struct numbers x = at_seat(c->seats, c->x[0], c->in, c->batch);
+    const uint16_t *labels = labels_at_seat(c->seats, c->labels, c->batch);
     uint32_t classes = size_of(c->in), counted = my_seat(c).counted, me = threadIdx.x;
     losses[me] = 0;
     hits[me] = 0;
@@ -97,8 +97,8 @@ static __device__ void forward(const struct call *c, enum loss_kind kind)
 
 static __device__ void backward(const struct call *c, enum loss_kind kind)
 {
-    struct numbers x = at_seat(c->x[0], c->in, c->batch), dx = at_seat(c->dx[0], c->in, c->batch);
-    const uint16_t *labels = labels_at_seat(c->labels, c->batch);
+    struct numbers x = at_seat(c->seats, c->x[0], c->in, c->batch), dx = at_seat(c->seats, c->dx[0], c->in, c->batch);
+    const uint16_t *labels = labels_at_seat(c->seats, c->labels, c->batch);
     uint32_t classes = size_of(c->in);
     for (size_t i = my_first(); i < (size_t)c->batch * classes; i += my_step()) {
         size_t n = i / classes;

@@ -22,16 +22,16 @@ struct norm {
 
 static __device__ float *moments_of(const struct call *c)
 {
-    return (float *)at_seat(c->moments, {c->in.c, 1, 1}, 2).at;
+    return (float *)at_seat(c->seats, c->moments, {c->in.c, 1, 1}, 2).at;
 }
 
 static __device__ struct norm my_norm(const struct call *c)
 {
     struct norm n;
     struct seat seat = my_seat(c);
-    n.x = at_seat(c->x[0], c->in, c->batch);
-    n.dy = at_seat(c->dy, c->in, c->batch);
-    n.dx = at_seat(c->dx[0], c->in, c->batch);
+    n.x = at_seat(c->seats, c->x[0], c->in, c->batch);
+    n.dy = at_seat(c->seats, c->dy, c->in, c->batch);
+    n.dx = at_seat(c->seats, c->dx[0], c->in, c->batch);
     n.weight = in_row(seat.params, c->weight);
     n.bias = in_row(seat.params, c->bias);
     n.mean = moments_of(c);
@@ -174,7 +174,7 @@ static __device__ void each_group(const struct call &c, const struct norm *n, WO
 template <int N> static __device__ void apply_forward(const struct call &c)
 {
     struct norm n = my_norm(&c);
-    struct numbers y = at_seat(c.y, c.in, c.batch);
+    struct numbers y = at_seat(c.seats, c.y, c.in, c.batch);
     each_group<N>(c, &n, [&](size_t i, const channels<N> &of) {
         some<N> x = get_some<N>(n.x, i);
 #pragma unroll

@@ -27,8 +27,8 @@ template <class KIND, bool BACK> static __device__ __forceinline__ struct work m
     struct work k;
     struct seat seat = my_seat(&c);
     uint32_t of_output = c.in.c * PATCH_TAPS, of_input = PATCH_TAPS;
-    k.in = BACK ? at_seat(c.dy, c.out, c.batch) : at_seat(c.x[0], c.in, c.batch);
-    k.out = BACK ? at_seat(c.dx[0], c.in, c.batch) : at_seat(c.y, c.out, c.batch);
+    k.in = BACK ? at_seat(c.seats, c.dy, c.out, c.batch) : at_seat(c.seats, c.x[0], c.in, c.batch);
+    k.out = BACK ? at_seat(c.seats, c.dx[0], c.in, c.batch) : at_seat(c.seats, c.y, c.out, c.batch);
     k.d = BACK ? c.out : c.in;
     k.made = BACK ? c.in : c.out;
     k.weight = in_row(seat.params, c.weight);

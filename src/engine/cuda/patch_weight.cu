@@ -29,8 +29,8 @@ template <class KIND, int CHANNELS> struct gradient {
     {
         int warp = threadIdx.x / 32;
         uint32_t across = (c.out.c + CHANNELS - 1) / CHANNELS;
-        x = (const number *)at_seat(c.x[0], c.in, c.batch).at;
-        dy = (const number *)at_seat(c.dy, c.out, c.batch).at;
+        x = (const number *)at_seat(c.seats, c.x[0], c.in, c.batch).at;
+        dy = (const number *)at_seat(c.seats, c.dy, c.out, c.batch).at;
         in = blockIdx.x / across * CHANNELS;
         out = blockIdx.x % across * CHANNELS;
         of_in = warp % TILES * 16;

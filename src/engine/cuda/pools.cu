@@ -67,15 +67,15 @@ static __device__ size_t largest(const struct call *c, struct numbers x, struct 
 
 extern "C" __global__ void maxpool_forward(struct call c)
 {
-    struct numbers x = at_seat(c.x[0], c.in, c.batch), y = at_seat(c.y, c.out, c.batch);
+    struct numbers x = at_seat(c.seats, c.x[0], c.in, c.batch), y = at_seat(c.seats, c.y, c.out, c.batch);
     for (size_t i = my_first(); i < c.batch * size_of(c.out); i += my_step())
         put(y, i, get(x, largest(&c, x, spot_of(c.out, i))));
 }
 
 extern "C" __global__ void maxpool_backward(struct call c)
 {
-    struct numbers x = at_seat(c.x[0], c.in, c.batch), dx = at_seat(c.dx[0], c.in, c.batch);
-    struct numbers dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers x = at_seat(c.seats, c.x[0], c.in, c.batch), dx = at_seat(c.seats, c.dx[0], c.in, c.batch);
+    struct numbers dy = at_seat(c.seats, c.dy, c.out, c.batch);
     for (size_t i = my_first(); i < c.batch * size_of(c.in); i += my_step()) {
         struct spot s = spot_of(c.in, i);
         struct stretch ys = above(&c, s.y, c.out.h), xs = above(&c, s.x, c.out.w);
@@ -92,7 +92,7 @@ extern "C" __global__ void maxpool_backward(struct call c)
 
 extern "C" __global__ void avgpool_forward(struct call c)
 {
-    struct numbers x = at_seat(c.x[0], c.in, c.batch), y = at_seat(c.y, c.out, c.batch);
+    struct numbers x = at_seat(c.seats, c.x[0], c.in, c.batch), y = at_seat(c.seats, c.y, c.out, c.batch);
     for (size_t i = my_first(); i < c.batch * size_of(c.out); i += my_step()) {
         struct spot s = spot_of(c.out, i);
         struct stretch ys = under(&c, s.y, c.in.h), xs = under(&c, s.x, c.in.w);
@@ -106,7 +106,7 @@ extern "C" __global__ void avgpool_forward(struct call c)
 
 extern "C" __global__ void avgpool_backward(struct call c)
 {
-    struct numbers dx = at_seat(c.dx[0], c.in, c.batch), dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers dx = at_seat(c.seats, c.dx[0], c.in, c.batch), dy = at_seat(c.seats, c.dy, c.out, c.batch);
     for (size_t i = my_first(); i < c.batch * size_of(c.in); i += my_step()) {
         struct spot s = spot_of(c.in, i);
         struct stretch ys = above(&c, s.y, c.out.h), xs = above(&c, s.x, c.out.w);
@@ -120,7 +120,7 @@ extern "C" __global__ void avgpool_backward(struct call c)
 
 extern "C" __global__ void globalpool_forward(struct call c)
 {
-    struct numbers x = at_seat(c.x[0], c.in, c.batch), y = at_seat(c.y, c.out, c.batch);
+    struct numbers x = at_seat(c.seats, c.x[0], c.in, c.batch), y = at_seat(c.seats, c.y, c.out, c.batch);
     size_t pixels = (size_t)c.in.h * c.in.w;
     for (size_t i = my_first(); i < (size_t)c.batch * c.in.c; i += my_step()) {
         float sum = 0;
@@ -132,7 +132,7 @@ extern "C" __global__ void globalpool_forward(struct call c)
 
 extern "C" __global__ void globalpool_backward(struct call c)
 {
-    struct numbers dx = at_seat(c.dx[0], c.in, c.batch), dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers dx = at_seat(c.seats, c.dx[0], c.in, c.batch), dy = at_seat(c.seats, c.dy, c.out, c.batch);
     size_t pixels = (size_t)c.in.h * c.in.w;
     for (size_t i = my_first(); i < c.batch * size_of(c.in); i += my_step())
         put(dx, i, get(dy, i / (pixels * c.in.c) * c.in.c + i % c.in.c) / (float)pixels);
@@ -140,7 +140,7 @@ extern "C" __global__ void globalpool_backward(struct call c)
 
 extern "C" __global__ void shortcut_forward(struct call c)
 {
-    struct numbers x = at_seat(c.x[0], c.in, c.batch), y = at_seat(c.y, c.out, c.batch);
+    struct numbers x = at_seat(c.seats, c.x[0], c.in, c.batch), y = at_seat(c.seats, c.y, c.out, c.batch);
     uint32_t before = (c.out.c - c.in.c) / 2;
     for (size_t i = my_first(); i < c.batch * size_of(c.out); i += my_step()) {
         struct spot s = spot_of(c.out, i);
@@ -151,7 +151,7 @@ extern "C" __global__ void shortcut_forward(struct call c)
 
 extern "C" __global__ void shortcut_backward(struct call c)
 {
-    struct numbers dx = at_seat(c.dx[0], c.in, c.batch), dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers dx = at_seat(c.seats, c.dx[0], c.in, c.batch), dy = at_seat(c.seats, c.dy, c.out, c.batch);
     uint32_t before = (c.out.c - c.in.c) / 2;
     for (size_t i = my_first(); i < c.batch * size_of(c.in); i += my_step()) {
         struct spot s = spot_of(c.in, i);

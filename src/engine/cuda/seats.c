@@ -128,7 +128,7 @@ static fault seat_pass(struct cuda *c, const struct pass *pass, size_t i)
                           .counted = (uint32_t)at.n,
                           .first = (uint32_t)at.first,
                           .adds = pass->adds,
-                          .shelf = (uint32_t)(pass->replica * s->flights + pass->flight)};
+                          .shelf = c->shelf_bytes * (pass->replica * s->flights + pass->flight)};
     TRY(seat_rows(c, pass->replica, seat));
     TRY(seat_crossing(c, ROW_INPUTS, pass, &seat->inputs));
     TRY(seat_crossing(c, ROW_OUTPUTS, pass, &seat->outputs));

@@ -15,11 +15,11 @@ static __device__ struct values my_values(const struct call *c)
 {
     struct values v;
     for (int k = 0; k < 2; k++) {
-        v.x[k] = at_seat(c->x[k], c->in, c->batch);
-        v.dx[k] = at_seat(c->dx[k], c->in, c->batch);
+        v.x[k] = at_seat(c->seats, c->x[k], c->in, c->batch);
+        v.dx[k] = at_seat(c->seats, c->dx[k], c->in, c->batch);
     }
-    v.y = at_seat(c->y, c->out, c->batch);
-    v.dy = at_seat(c->dy, c->out, c->batch);
+    v.y = at_seat(c->seats, c->y, c->out, c->batch);
+    v.dy = at_seat(c->seats, c->dy, c->out, c->batch);
     v.n = c->batch * size_of(c->in);
     return v;
 }
@@ -89,9 +89,9 @@ static __device__ size_t joined_place(const struct call *c, int k, size_t i)
 
 extern "C" __global__ void concat_forward(struct call c)
 {
-    struct numbers y = at_seat(c.y, c.out, c.batch);
+    struct numbers y = at_seat(c.seats, c.y, c.out, c.batch);
     for (int k = 0; k < 2; k++) {
-        struct numbers x = at_seat(c.x[k], joined_dims(&c, k), c.batch);
+        struct numbers x = at_seat(c.seats, c.x[k], joined_dims(&c, k), c.batch);
         for (size_t i = my_first(); i < c.batch * size_of(joined_dims(&c, k)); i += my_step())
             put(y, joined_place(&c, k, i), get(x, i));
     }
@@ -100,9 +100,9 @@ extern "C" __global__ void concat_forward(struct call c)
 /* Both inputs may be the same tensor: a thread owns a number of it. */
 extern "C" __global__ void concat_backward(struct call c)
 {
-    struct numbers dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers dy = at_seat(c.seats, c.dy, c.out, c.batch);
     for (int k = 0; k < 2; k++) {
-        struct numbers dx = at_seat(c.dx[k], joined_dims(&c, k), c.batch);
+        struct numbers dx = at_seat(c.seats, c.dx[k], joined_dims(&c, k), c.batch);
         for (size_t i = my_first(); dx.at && i < c.batch * size_of(joined_dims(&c, k)); i += my_step())
             put(dx, i, get(dy, joined_place(&c, k, i)));
     }

@@ -22,10 +22,10 @@ static __device__ struct layer my_layer(const struct call *c)
 {
     struct layer l;
     struct seat seat = my_seat(c);
-    l.x = at_seat(c->x[0], c->in, c->batch);
-    l.dx = at_seat(c->dx[0], c->in, c->batch);
-    l.y = at_seat(c->y, c->out, c->batch);
-    l.dy = at_seat(c->dy, c->out, c->batch);
+    l.x = at_seat(c->seats, c->x[0], c->in, c->batch);
+    l.dx = at_seat(c->seats, c->dx[0], c->in, c->batch);
+    l.y = at_seat(c->seats, c->y, c->out, c->batch);
+    l.dy = at_seat(c->seats, c->dy, c->out, c->batch);
     l.weight = in_row(seat.params, c->weight);
     l.bias = in_row(seat.params, c->bias);
     l.taps = c->kernel * c->kernel;
@@ -165,7 +165,7 @@ WIDE(linear_back_weight)
 
 extern "C" __global__ void add_outputs(struct call c)
 {
-    struct numbers y = at_seat(c.y, c.out, c.batch);
+    struct numbers y = at_seat(c.seats, c.y, c.out, c.batch);
     const float *bias = in_row(my_seat(&c).params, c.bias);
     size_t size = (size_t)c.batch * c.out.c;
     for (size_t i = my_first(); i < size; i += my_step()) {
@@ -194,7 +194,7 @@ extern "C" __global__ void add_stretches(struct call c)
 extern "C" __global__ void bias_gradient(struct call c)
 {
     __shared__ double sums[32][33];
-    struct numbers dy = at_seat(c.dy, c.out, c.batch);
+    struct numbers dy = at_seat(c.seats, c.dy, c.out, c.batch);
     uint32_t lane = threadIdx.x % 32, line = threadIdx.x / 32, o = blockIdx.x * 32 + lane;
     size_t pixels = (size_t)c.batch * c.out.h * c.out.w;
     double sum = 0;
