@@ -266,9 +266,6 @@ fault agent_regroup(struct agent *a, const char *why)
     bool again, done;
     do {
         TRY(group_reform(g, a->k, why, &r));
-        if (r.round > a->stage->rounds)
-            return FAIL(FAULT_DATA, "agent %zu says that it is in round %llu of %llu", r.leader,
-                        (unsigned long long)r.round, (unsigned long long)a->stage->rounds);
         TRY(end_as_others_did(a, &done));
         if (done)
             return OK;

@@ -370,7 +370,7 @@ fault backups_count(struct agent *a, const struct allreduce *s)
         struct arrival x;
         TRY(service_hear(&c->service, ANYONE, &none, &x));
         const struct ready *r = x.letter;
-        if (arrival_asks(&x) && (r->head.what > IS_NEWCOMER || r->round > a->stage->rounds))
+        if (arrival_asks(&x) && r->head.what > IS_NEWCOMER)
             return call_refuse(a->link, x.who);
         if (arrival_asks(&x))
             hear(c, x.who, r->round, r->head.what == IS_NEWCOMER);

@@ -10,12 +10,11 @@ enum row ps_row_of(const struct ps_shared *s, size_t member)
     return member >= s->n_workers || s->settings.push_every > 1 ? ROW_SUM : ROW_GRADS;
 }
 
-/* Where rounds are shared one agent may do all. */
+/* Rounds, clocks and versions may be any: who comes back is told where to begin by its world. */
 fault ps_check_letter(const struct agent *a, size_t from, const struct letter *x)
 {
     bool is_push = x->head.what & PS_PUSHES, sums = x->n > 0 && x->n <= a->stage->n_agents;
-    bool can_be = x->head.what < 2 * PS_LATE && x->round / a->stage->n_agents <= a->stage->rounds;
-    return can_be && (sums || !is_push) ? OK : call_refuse(a->link, from);
+    return x->head.what < 2 * PS_LATE && (sums || !is_push) ? OK : call_refuse(a->link, from);
 }
 
 static bool asks_node(const struct agent *a, const struct ps_client *c)
