@@ -51,6 +51,15 @@ void encode_text(struct encoder *e, const char *text)
     encode_bytes(e, text, n);
 }
 
+void encode_in_place(void *numbers, size_t n)
+{
+    struct encoder e = encode_into(numbers, n * sizeof(uint64_t));
+    for (uint64_t x; n; n--) {
+        memcpy(&x, e.bytes + e.n, sizeof x);
+        encode_u64(&e, x);
+    }
+}
+
 struct decoder decode_from(const void *bytes, size_t n)
 {
     return (struct decoder){.at = bytes, .left = n};
@@ -95,6 +104,15 @@ uint32_t decode_u32(struct decoder *d)
 uint64_t decode_u64(struct decoder *d)
 {
     return decode_number(d, 8);
+}
+
+void decode_in_place(void *numbers, size_t n)
+{
+    struct decoder d = decode_from(numbers, n * sizeof(uint64_t));
+    for (unsigned char *at = numbers; n; n--, at += sizeof(uint64_t)) {
+        uint64_t x = decode_u64(&d);
+        memcpy(at, &x, sizeof x);
+    }
 }
 
 double decode_f64(struct decoder *d)

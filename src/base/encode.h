@@ -34,6 +34,8 @@ void encode_u64(struct encoder *e, uint64_t x);
 void encode_f64(struct encoder *e, double x);
 void encode_bytes(struct encoder *e, const void *bytes, size_t n); /* as they are, without their number */
 void encode_text(struct encoder *e, const char *text);
+/* n numbers of 64 bits each, integers or doubles, become such bytes where they lie. */
+void encode_in_place(void *numbers, size_t n);
 
 struct decoder decode_from(const void *bytes, size_t n);
 uint32_t decode_u32(struct decoder *d);
@@ -44,6 +46,8 @@ void decode_bytes(struct decoder *d, void *bytes, size_t n);
 void decode_text(struct decoder *d, char *text, size_t room);
 /* 0 or 1; anything else is damage. */
 bool decode_bool(struct decoder *d);
+/* And such bytes n numbers again. */
+void decode_in_place(void *numbers, size_t n);
 /* Everything that was asked for was there, and nothing is left. */
 bool decode_is_whole(const struct decoder *d);
 

@@ -21,6 +21,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "call/letter.h"
+
 #define LOOKS 16 /* for a lost service, in a patience */
 
 static void go_to(struct call_line *c, enum call_state next)
@@ -76,7 +78,7 @@ static fault ask(struct call_line *c, uint32_t how)
     if (!f && sends_rows)
         f = link_send_rows(l, c->asked, CALL_UP + c->number, c->rows);
     if (!f)
-        f = link_send(l, c->asked, CALL_ASK, c->question, c->question_bytes);
+        f = call_send_letter(l, c->asked, CALL_ASK, c->question, c->question_bytes);
     go_to(c, f ? CALL_LOST : CALL_ASKED);
     return forgive(f);
 }
@@ -179,7 +181,7 @@ static fault recover(struct call_line *c)
 static fault hear(struct call_line *c, struct call_head *answer)
 {
     do
-        TRY(link_recv(link_of(c), c->asked, c->answer_tag, answer, c->answer_bytes, NULL));
+        TRY(call_recv_letter(link_of(c), c->asked, c->answer_tag, answer, c->answer_bytes, NULL));
     while (answer->number != c->number);
     return OK;
 }
@@ -239,5 +241,5 @@ double call_line_lost_since(const struct call_line *c)
 void call_leave(struct caller *caller, const struct call_line *c, struct call_head *farewell)
 {
     farewell->kind = CALL_LEAVE;
-    fault_drop(link_send(caller->link, c->asked, CALL_ASK, farewell, c->question_bytes));
+    fault_drop(call_send_letter(caller->link, c->asked, CALL_ASK, farewell, c->question_bytes));
 }

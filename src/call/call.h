@@ -35,7 +35,9 @@ enum call_kind {
     CALL_END = 1 << 8,   /* to a helper: all is done                                */
 };
 
-struct call_head {   /* every letter begins with it */
+/* Every letter begins with it; what follows are numbers of 64 bits and nothing else, so that it can be encoded
+ * (letter.h). */
+struct call_head {
     uint64_t number; /* of the question                 */
     uint32_t kind;   /* of enum call_kind               */
     uint32_t what;   /* the service's and its callers' own */
@@ -93,6 +95,9 @@ fault call_begin(struct caller *caller, struct call_line *c, struct call_head *q
  * silent + lost + 2 patiences. Calls of one caller end in the order in which they began. Once it has asked
  * twice, mail under its tags of rounds may be forgotten at the end of a call. */
 fault call_end(struct call_line *c, struct call_head *answer, struct parcel *rows);
+/* A fault that names this member, whose letter says what cannot be. It ends the run: by chance that does not
+ * happen. */
+fault call_refuse(const struct link *l, size_t from);
 /* Of a call that ended in a fault: since when the service has been lost, or was waited for. */
 double call_line_lost_since(const struct call_line *c);
 /* Says that no question will follow; nobody answers. */

@@ -21,6 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/encode.h"
+#include "call/letter.h"
+
 fault service_init(struct service *s, size_t self, size_t n, size_t n_agents, size_t question_bytes,
                    size_t answer_bytes)
 {
@@ -77,7 +80,7 @@ static fault tell(struct service *s, size_t to, uint64_t tag, size_t n_bytes, st
 {
     memset(s->reply, 0, n_bytes);
     memcpy(s->reply, &head, sizeof head);
-    return forgive(link_send(s->link, to, tag, s->reply, n_bytes));
+    return forgive(call_send_letter(s->link, to, tag, s->reply, n_bytes));
 }
 
 static fault tell_caller(struct service *s, size_t to, uint64_t number, uint32_t kind)
@@ -141,11 +144,12 @@ fault service_copy(struct service *s, struct call_head *letter, struct span rows
     uint64_t tag = CALL_COPY + 2 * letter->number;
     for (size_t i = 0; s->tells_applied && i < s->n; i++)
         s->numbers[i] = s->visitors[i].applied;
+    encode_in_place(s->numbers, s->n);
     fault f = link_send_rows(s->link, s->other, tag, rows);
     if (!f && s->tells_applied)
         f = link_send(s->link, s->other, tag + 1, s->numbers, s->n * sizeof *s->numbers);
     if (!f)
-        f = link_send(s->link, s->other, CALL_ASK, letter, s->question_bytes);
+        f = call_send_letter(s->link, s->other, CALL_ASK, letter, s->question_bytes);
     return forgive(f);
 }
 
@@ -164,6 +168,7 @@ static fault hear_copy(struct service *s, const struct call_head *x, struct parc
         link_drop(s->link, rows);
         return forgive(f);
     }
+    decode_in_place(s->numbers, s->n);
     for (size_t i = 0; i < s->n; i++)
         s->visitors[i].taken = s->visitors[i].applied = s->numbers[i];
     out->what = ARRIVED_COPY;
@@ -240,9 +245,19 @@ static fault hear_question(struct service *s, size_t from, const struct call_hea
     return f;
 }
 
+/* Who leads is for the other of the pair to say, questions and farewells for those that may call. */
+static bool may_say(const struct service *s, size_t who, uint32_t kind)
+{
+    if (kind & (CALL_LEADS | CALL_YIELD))
+        return is_of_pair(s) && who == s->other;
+    return kind == CALL_END || who < s->n;
+}
+
 static fault hear_letter(struct service *s, const struct call_head *x, struct parcel *rows,
                          struct arrival *out)
 {
+    if (!may_say(s, out->who, x->kind))
+        return call_refuse(s->link, out->who);
     if (x->kind & CALL_LEADS)
         return hear_copy(s, x, rows, out);
     if (x->kind & CALL_YIELD)
@@ -261,7 +276,7 @@ fault service_hear(struct service *s, size_t from, struct parcel *rows, struct a
 {
     *out = (struct arrival){.who = from, .letter = s->question};
     assert(!rows->rows);
-    fault f = link_recv(s->link, from, CALL_ASK, s->question, s->question_bytes, &out->who);
+    fault f = call_recv_letter(s->link, from, CALL_ASK, s->question, s->question_bytes, &out->who);
     out->in_vain = f && fault_kind_of(f) == FAULT_TIMEOUT;
     return f ? forgive(f) : hear_letter(s, s->question, rows, out);
 }
@@ -283,7 +298,7 @@ fault service_answer(struct service *s, size_t to, struct call_head *letter, str
     if (!f && letter) {
         letter->number = v->taken;
         letter->kind = rows.rows ? CALL_ROWS : 0;
-        f = link_send(s->link, to, s->answer_tag, letter, s->answer_bytes);
+        f = call_send_letter(s->link, to, s->answer_tag, letter, s->answer_bytes);
     }
     return forgive(f);
 }

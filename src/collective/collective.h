@@ -69,7 +69,7 @@ const struct collective *collective_fastest(size_t members, size_t floats, doubl
 
 /* Nobody leaves before everybody has come (dissemination: ceil(log2 m) messages each). */
 fault group_barrier(struct group *g);
-/* n bytes of everybody, in rank order, to everybody. */
-fault group_exchange(struct group *g, const void *mine, size_t n_bytes, void *all);
+/* n numbers of 64 bits of everybody, integers or doubles, in rank order, to everybody. */
+fault group_exchange(struct group *g, const void *mine, size_t n, void *all);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/encode.h"
 #include "base/rng.h"
 
 #define NEWCOMER         UINT64_MAX      /* in place of a generation */
@@ -16,9 +17,10 @@
 enum { LIST_SHIFT = 28, NO_LIST = 0xfff };
 enum { HELLO, HEARD, CHOSEN, FIRST_SIDE };
 
-struct hello {
+struct hello { /* numbers of 64 bits and nothing else, for they are encoded one by one */
     uint64_t generation, origin, round; /* of the group I come from, and how far I am */
 };
+enum { HELLO_NUMBERS = sizeof(struct hello) / sizeof(uint64_t) };
 
 static uint64_t first_tag(uint64_t generation)
 {
@@ -235,43 +237,48 @@ static void next_generation(struct group *g, const char *why)
     g->number = 0;
 }
 
-/* To all who could come, so that nobody waits for it; whoever went away meanwhile will not answer. */
-static void say(struct group *g, unsigned what, const void *bytes, size_t n)
+/* n numbers of 64 bits, to all who could come, so that nobody waits for it; whoever went away meanwhile will
+ * not answer. */
+static void say(struct group *g, unsigned what, void *numbers, size_t n)
 {
+    encode_in_place(numbers, n);
     for (size_t i = 0; i < g->n_all; i++)
         if (holds(set_of(g, REACHED), i))
-            fault_drop(link_send(g->link, i, side_tag(g->generation, what), bytes, n));
+            fault_drop(link_send(g->link, i, side_tag(g->generation, what), numbers, n * sizeof(uint64_t)));
+    decode_in_place(numbers, n);
 }
 
 /* From one; not heard where it is gone or silent, or all this is outdated. */
-static fault hear(struct group *g, size_t from, unsigned what, void *bytes, size_t n, bool *heard)
+static fault hear(struct group *g, size_t from, unsigned what, void *numbers, size_t n, bool *heard)
 {
     *heard = false;
     if (is_outdated(g))
         return OK;
-    fault f = link_recv(g->link, from, side_tag(g->generation, what), bytes, n, NULL);
+    fault f = link_recv(g->link, from, side_tag(g->generation, what), numbers, n * sizeof(uint64_t), NULL);
     if (f && !is_about_peers(f))
         return f;
     *heard = f == OK;
+    if (*heard)
+        decode_in_place(numbers, n);
     fault_drop(f);
     return OK;
 }
 
 /* MINE becomes all who answer, and I. */
-static fault exchange_hellos(struct group *g, const struct hello *mine)
+static fault exchange_hellos(struct group *g, struct hello *mine)
 {
     memset(set_of(g, REACHED), 0, set_bytes(g));
     memset(set_of(g, MINE), 0, set_bytes(g));
     for (size_t i = 0; i < g->n_all; i++)
         if (could_come(g, i))
             put(set_of(g, REACHED), i);
-    say(g, HELLO, mine, sizeof *mine);
+    say(g, HELLO, mine, HELLO_NUMBERS);
     for (size_t i = 0; i < g->n_all; i++) {
         bool heard = i == g->link->self;
         if (heard)
             g->hellos[i] = *mine;
         else if (holds(set_of(g, REACHED), i) && !holds(set_of(g, SILENT), i))
-            TRY(hear(g, i, HELLO, &g->hellos[i], sizeof *mine, &heard));
+            TRY(hear(g, i, HELLO, &g->hellos[i], HELLO_NUMBERS, &heard));
         if (heard)
             put(set_of(g, MINE), i);
     }
@@ -286,13 +293,13 @@ static fault choose(struct group *g)
              *choice = set_of(g, CHOICE);
     memset(choice, 0, set_bytes(g));
     memset(common, 0xff, set_bytes(g));
-    say(g, HEARD, mine, set_bytes(g));
+    say(g, HEARD, mine, words(g->n_all));
     for (size_t i = 0; i < g->n_all; i++) {
         bool heard = i == g->link->self;
         if (heard)
             memcpy(theirs, mine, set_bytes(g));
         else if (holds(mine, i))
-            TRY(hear(g, i, HEARD, theirs, set_bytes(g), &heard));
+            TRY(hear(g, i, HEARD, theirs, words(g->n_all), &heard));
         if (!heard || !holds(common, i) || !is_within(g, choice, theirs))
             continue;
         put(choice, i);
@@ -307,14 +314,14 @@ static fault choose(struct group *g)
  * go on in one must go on with the same members. */
 static fault compare_choices(struct group *g)
 {
-    const uint64_t *choice = set_of(g, CHOICE), *theirs = set_of(g, THEIRS);
+    uint64_t *choice = set_of(g, CHOICE), *theirs = set_of(g, THEIRS);
     bool lost = false;
-    say(g, CHOSEN, choice, set_bytes(g));
+    say(g, CHOSEN, choice, words(g->n_all));
     g->n = 0;
     for (size_t i = 0; i < g->n_all; i++) {
         bool agrees = i == g->link->self;
         if (!agrees && holds(set_of(g, MINE), i)) {
-            TRY(hear(g, i, CHOSEN, set_of(g, THEIRS), set_bytes(g), &agrees));
+            TRY(hear(g, i, CHOSEN, theirs, words(g->n_all), &agrees));
             if (!agrees && holds(choice, i)) {
                 lost = true;
                 if (could_come(g, i) && !is_outdated(g))

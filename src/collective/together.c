@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/encode.h"
 #include "collective/steps.h"
 
 static fault send_bytes(struct group *g, size_t to, uint64_t tag, const void *bytes, size_t n)
@@ -64,10 +65,13 @@ static fault exchange(struct group *g, size_t n, char *all)
     return OK;
 }
 
-fault group_exchange(struct group *g, const void *mine, size_t n_bytes, void *all)
+fault group_exchange(struct group *g, const void *mine, size_t n, void *all)
 {
+    size_t n_bytes = n * sizeof(uint64_t);
     memcpy(all, mine, n_bytes);
+    encode_in_place(all, n);
     TRY(group_end(g, exchange(g, n_bytes, all)));
+    decode_in_place(all, g->n * n);
     rotate(all, g->n * n_bytes, (g->n - g->rank) % g->n * n_bytes);
     return OK;
 }

@@ -32,6 +32,8 @@
 
 enum weighing { EQUALLY, BY_DATA };
 
+#define MOST_SAMPLES 0x1p53 /* that can be counted */
+
 #define ROW_THETA ROW_KEPT /* of blocks; their Delta */
 #define ROW_DELTA (ROW_KEPT + 1)
 
@@ -79,9 +81,12 @@ static fault weigh(struct agent *a, const struct average *s, struct weight *w)
         return OK;
     *w = (struct weight){.value = 1};
     if (s->weights == BY_DATA) {
-        TRY(group_exchange(g, &mine, sizeof mine, a->shares));
-        for (size_t i = 0; i < g->n; i++)
+        TRY(group_exchange(g, &mine, 1, a->shares));
+        for (size_t i = 0; i < g->n; i++) {
+            if (!(a->shares[i] >= 0 && a->shares[i] <= MOST_SAMPLES))
+                return FAIL(FAULT_DATA, "agent %u says that it has %g samples", g->members[i], a->shares[i]);
             all += a->shares[i];
+        }
         w->value = (double)g->n * mine / all;
     }
     w->known = true;

@@ -7,6 +7,7 @@
 
 enum { IS_NEWCOMER = 1, COUNTS = 1, IS_LATE = 2 }; /* what a question, an answer says */
 
+/* Letters, as call.h says: a head, and numbers of 64 bits. */
 struct ready { /* IS_NEWCOMER: back after a crash, of no round; its gradient does not count */
     struct call_head head;
     uint64_t round;
@@ -72,6 +73,18 @@ void backups_close(void *shared)
 
 /* ---- an agent ---- */
 
+static bool holds(const struct verdict *v, size_t agent)
+{
+    return v->members[agent / 64] >> agent % 64 & 1;
+}
+
+static bool can_be(const struct agent *a, const struct verdict *v)
+{
+    return v->head.what == COUNTS
+               ? holds(v, a->index)
+               : v->head.what == IS_LATE && v->who < a->stage->n_agents && v->who != a->index;
+}
+
 /* The verdict, valid until the next verb. A fault about peers: the counter is gone, or given up by others. */
 static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
 {
@@ -82,7 +95,7 @@ static fault ask_whether_i_count(struct agent *a, const struct verdict **out)
     TRY(call_begin(agent_caller(a), &me->line, &me->ready.head, (struct span){0}));
     TRY(call_end(&me->line, &c->letter->head, &none));
     *out = c->letter;
-    return OK;
+    return can_be(a, c->letter) ? OK : call_refuse(a->link, me->line.asked);
 }
 
 static void become_member(struct agent *a, const struct verdict *v)
@@ -92,7 +105,7 @@ static void become_member(struct agent *a, const struct verdict *v)
     g->generation = v->who;
     g->number = 0;
     for (uint32_t i = 0; i < a->stage->n_agents; i++)
-        if (v->members[i / 64] >> i % 64 & 1) {
+        if (holds(v, i)) {
             if (i == a->index)
                 g->rank = g->n;
             g->members[g->n++] = i;
@@ -357,6 +370,8 @@ fault backups_count(struct agent *a, const struct allreduce *s)
         struct arrival x;
         TRY(service_hear(&c->service, ANYONE, &none, &x));
         const struct ready *r = x.letter;
+        if (arrival_asks(&x) && r->head.what > IS_NEWCOMER)
+            return call_refuse(a->link, x.who);
         if (arrival_asks(&x))
             hear(c, x.who, r->round, r->head.what == IS_NEWCOMER);
         if (x.what == ARRIVED_FAREWELL)

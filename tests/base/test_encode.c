@@ -49,6 +49,28 @@ static void what_was_written_is_read_again(void **state)
     assert_true(mark == '!' && decode_is_whole(&d));
 }
 
+static void numbers_are_encoded_where_they_lie(void **state)
+{
+    const uint64_t numbers[] = {0x1122334455667788, 0, UINT64_MAX, 1};
+    const double reals[] = {-1.5, NAN};
+    static const unsigned char expected[] = {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11},
+                               real[] = {0, 0, 0, 0, 0, 0, 0xf8, 0xbf};
+    uint64_t bytes[4];
+    double others[2];
+    (void)state;
+    memcpy(bytes, numbers, sizeof bytes);
+    memcpy(others, reals, sizeof others);
+    encode_in_place(bytes, 3);
+    encode_in_place(others, 2);
+    assert_memory_equal(bytes, expected, sizeof expected);
+    assert_memory_equal(others, real, sizeof real);
+    assert_true(bytes[3] == 1); /* beyond them nothing is touched */
+    decode_in_place(bytes, 3);
+    decode_in_place(others, 2);
+    assert_memory_equal(bytes, numbers, sizeof bytes);
+    assert_memory_equal(others, reals, sizeof others);
+}
+
 static void every_double_keeps_its_bits(void **state)
 {
     const double all[] = {0.0, -0.0, 1e-310, DBL_MAX, INFINITY, NAN};
@@ -126,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_lie_in_one_order_on_every_machine),
         cmocka_unit_test(what_was_written_is_read_again),
+        cmocka_unit_test(numbers_are_encoded_where_they_lie),
         cmocka_unit_test(every_double_keeps_its_bits),
         cmocka_unit_test(what_is_cut_short_anywhere_is_damaged_and_reads_as_nothing),
         cmocka_unit_test(an_encoder_without_room_says_so_and_writes_nothing_beyond),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "call/letter.h"
 #include "call/service.h"
 #include "support/cast.h"
 #include "support/trouble.h"
@@ -413,11 +414,110 @@ static void every_call_is_answered_or_given_up_by_name_and_applied_once(void **s
                 (h.given_up > h.worlds && h.repeated > h.worlds / 4 && h.taken_over > h.worlds / 10));
 }
 
+/* ---- letters by themselves ---- */
+
+struct pipe { /* keeps what was sent last, and gives it to whoever waits for anything */
+    struct link link;
+    unsigned char bytes[sizeof(struct letter)];
+    size_t n;
+};
+
+static fault keep(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
+{
+    struct pipe *w = (struct pipe *)l;
+    (void)to, (void)tag;
+    memcpy(w->bytes, bytes, n);
+    w->n = n;
+    return OK;
+}
+
+enum { WRITER = 7, READER = 3 };
+
+static fault give(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender)
+{
+    const struct pipe *w = (struct pipe *)l;
+    (void)from, (void)tag;
+    assert_int_equal(n, w->n);
+    memcpy(bytes, w->bytes, n);
+    *sender = WRITER;
+    return OK;
+}
+
+static const struct link_ops pipe_ops = {.send = keep, .recv = give};
+
+static const struct letter some_letter = {
+    .head = {.number = 0x0102030405060708, .kind = CALL_END | CALL_ROWS, .what = 0x11121314},
+    .id = 0x2122232425262728,
+    .applied = {1, UINT64_MAX}};
+
+static void letters_are_numbers_in_one_order_on_every_machine(void **state)
+{
+    static const unsigned char expected[] = {
+        8,    7,    6,    5,    4,    3,    2,    1, 1, 1, 0, 0, 0x14, 0x13, 0x12, 0x11, 0x28,
+        0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 1, 0, 0, 0, 0, 0,    0,    0,    0xff};
+    struct pipe w = {.link = {.ops = &pipe_ops, .self = READER}};
+    struct letter sent = some_letter, read;
+    size_t who;
+    (void)state;
+    must(call_send_letter(&w.link, READER, CALL_ASK, &sent.head, sizeof sent));
+    assert_int_equal(w.n, sizeof sent);
+    assert_memory_equal(w.bytes, expected, sizeof expected);
+    assert_memory_equal(&sent, &some_letter, sizeof sent);
+    must(call_recv_letter(&w.link, ANYONE, CALL_ASK, &read.head, sizeof read, &who));
+    assert_memory_equal(&read, &some_letter, sizeof read);
+    assert_int_equal(who, WRITER);
+}
+
+static void what_is_no_letter_is_refused_with_its_senders_name(void **state)
+{
+    struct pipe w = {.link = {.ops = &pipe_ops, .self = READER}};
+    struct letter sent = some_letter, read;
+    (void)state;
+    for (unsigned bit = 0; bit < 32; bit++) {
+        sent.head.kind = 1u << bit;
+        must(call_send_letter(&w.link, READER, CALL_ASK, &sent.head, sizeof sent));
+        fault f = call_recv_letter(&w.link, ANYONE, CALL_ASK, &read.head, sizeof read, NULL);
+        if (1u << bit <= CALL_END)
+            must(f);
+        else
+            must_fail(f, "member 7 sent member 3 a letter that says what cannot be");
+    }
+}
+
+/* A caller cannot say who of a pair leads, nor a stranger call. */
+static void a_service_refuses_what_is_not_its_senders_to_say(void **state)
+{
+    static const struct {
+        uint32_t kind;
+        size_t n, other;
+    } cases[] = {{CALL_LEADS, 8, READER}, {CALL_LEADS | CALL_ROWS, 8, 2},
+                 {CALL_YIELD, 8, 2},      {CALL_ROWS, 7, 2},
+                 {CALL_LEAVE, 7, 2},      {CALL_END | CALL_LEAVE, 7, 2}};
+    struct pipe w = {.link = {.ops = &pipe_ops, .self = READER}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct letter sent = {.head.kind = cases[i].kind};
+        struct service s;
+        struct parcel none = {0};
+        struct arrival x;
+        must(service_init(&s, READER, cases[i].n, cases[i].n, sizeof sent, sizeof sent));
+        s.link = &w.link;
+        s.other = cases[i].other;
+        must(call_send_letter(&w.link, READER, CALL_ASK, &sent.head, sizeof sent));
+        must_fail(service_hear(&s, ANYONE, &none, &x), "member 7 sent member 3 a letter");
+        assert_true(s.leads && !s.is_over);
+        service_release(&s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(every_call_is_answered_or_given_up_by_name_and_applied_once,
                                   show_the_world_that_failed),
+        cmocka_unit_test(letters_are_numbers_in_one_order_on_every_machine),
+        cmocka_unit_test(what_is_no_letter_is_refused_with_its_senders_name),
+        cmocka_unit_test(a_service_refuses_what_is_not_its_senders_to_say),
     };
     if (argc > 1)
         n_worlds = (unsigned)strtoul(argv[1], NULL, 10);

@@ -255,13 +255,13 @@ static fault exchange_names(struct agent *a)
 {
     struct group *g = agent_group(a);
     for (size_t n = 1; n <= 5; n++) {
-        char mine[5], all[5 * MOST];
+        uint64_t mine[5], all[5 * MOST];
         for (size_t i = 0; i < n; i++)
-            mine[i] = (char)(7 * g->rank + i);
+            mine[i] = 7 * g->rank + i;
         TRY(group_exchange(g, mine, n, all));
         for (size_t i = 0; i < g->n; i++)
             for (size_t j = 0; j < n; j++)
-                assert_int_equal(all[i * n + j], (char)(7 * i + j));
+                assert_int_equal(all[i * n + j], 7 * i + j);
     }
     return OK;
 }
@@ -275,7 +275,7 @@ static void an_exchange_tells_everyone_what_everyone_says(void **state)
         cast_play(&g);
         struct link_counts c = cast_counts(&g);
         assert_int_equal(c.messages, 5 * m * log2_up(m));
-        assert_int_equal(c.bytes, (1 + 2 + 3 + 4 + 5) * m * (m - 1));
+        assert_int_equal(c.bytes, sizeof(uint64_t) * (1 + 2 + 3 + 4 + 5) * m * (m - 1));
         cast_close(&g);
     }
 }

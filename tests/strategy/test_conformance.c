@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/encode.h"
 #include "support/cast.h"
 #include "support/trouble.h"
 
@@ -174,7 +175,8 @@ static void open_for_stall(struct cast *g, const char *strategy, size_t whom)
 /* Of the others each waits for the one that has stalled once, at most until it is noticed: patience. A worker
  * gives a server that is lost twice as much to come back, and the last words of others take as much again at
  * most. */
-#define LATEST_S (0.02 + 40 * 0.02 + 4 * PATIENCE_S) /* the stall; 40 rounds of a few milliseconds; patience */
+#define LATEST_S                                                                                             \
+    (0.02 + 40 * 0.02 + 4 * PATIENCE_S) /* the stall; 40 rounds of a few milliseconds; patience */
 
 static fault be_in_time(void *ctx)
 {
@@ -233,8 +235,8 @@ static void worlds_of_trouble_come_to_an_orderly_end(void **state)
 /* ---- a crash, and a return ---- */
 
 enum { ROUNDS = 60, AGENTS = 5 };
-#define CRASH_S    0.0205
-#define RETURN_S   0.0605
+#define CRASH_S  0.0205
+#define RETURN_S 0.0605
 
 struct cost {
     double seconds;
@@ -302,6 +304,67 @@ static void a_crash_and_a_return_cost_little_time_and_few_words(void **state)
     }
 }
 
+/* ---- lies ---- */
+
+#define NO_LETTER "member 1 sent member 3 a letter that says what cannot be"
+#define NO_ANSWER "member 3 sent member "
+
+/* What one of three agents, or the helper after them, says in bytes: with four of them replaced, some left out. */
+static const struct lie {
+    const char *strategy;
+    size_t by, at;
+    uint32_t word;
+    size_t cut;
+    const char *words;
+} lies[] = {
+    {"ps", 1, 0, 1, 8, "agent 1 sent 40 bytes where agent 3 expects 48"},
+    {"ps", 1, 8, UINT32_MAX, 0, NO_LETTER},
+    {"ps", 1, 12, UINT32_MAX, 0, NO_LETTER},
+    {"ps", 1, 44, UINT32_MAX, 0, NO_LETTER},
+    {"ps", 1, 40, 0, 0, NO_LETTER},
+    {"ps", 3, 12, UINT32_MAX, 0, NO_ANSWER},
+    {"{kind: ps, mode: async}", 3, 12, UINT32_MAX, 0, NO_ANSWER},
+    {"easgd", 1, 8, UINT32_MAX, 0, NO_LETTER},
+    {"{kind: allreduce, backups: 1}", 1, 12, UINT32_MAX, 0, NO_LETTER},
+    {"{kind: allreduce, backups: 1}", 3, 12, UINT32_MAX, 0, NO_ANSWER},
+    {"{kind: allreduce, backups: 1}", 3, 12, 2, 0, NO_ANSWER},              /* late: who leads? */
+    {"{kind: allreduce, backups: 1}", 3, 24, UINT32_MAX - 7, 0, NO_ANSWER}, /* strangers count */
+    {"{kind: average, tau: 1, weights: data}", 1, 4, UINT32_MAX, 0, "agent 1 says that it has "},
+    {"{kind: average, tau: 1, weights: data}", 1, 4, 0xbff00000, 0, "agent 1 says that it has "},
+    {"allreduce\nevents: [{at_s: 0.0015, crash: 2}]", 1, 0, 1, 8,
+     "agent 1 sent 16 bytes where agent 0 expects 24"},
+};
+
+static fault send_lie(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)
+{
+    const struct lie *lie = ((struct cast *)((struct actor *)l)->world->watcher.ctx)->ctx;
+    unsigned char said[256];
+    assert_true(n <= sizeof said);
+    memcpy(said, bytes, n);
+    if (l->self == lie->by) {
+        struct encoder e = encode_into(said + lie->at, sizeof said - lie->at);
+        encode_u32(&e, lie->word);
+        n -= lie->cut;
+    }
+    return local_link.send(l, to, tag, said, n);
+}
+
+static void what_cannot_be_is_refused_with_the_name_of_whoever_said_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct cast g;
+        struct lie lie = lies[i];
+        char *text = text_of(TINY("%s") "agents: 3\n", lie.strategy);
+        cast_open(&g, text, 4);
+        free(text);
+        g.ctx = &lie;
+        g.ops.send = send_lie;
+        must_fail(cast_go(&g), lie.words);
+        cast_close(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +372,7 @@ int main(void)
         cmocka_unit_test(one_agent_is_plain_training_where_the_method_says_so),
         cmocka_unit_test(the_same_seed_gives_the_same_bits_and_another_others),
         cmocka_unit_test(agents_learn),
+        cmocka_unit_test(what_cannot_be_is_refused_with_the_name_of_whoever_said_it),
         cmocka_unit_test(a_crash_and_a_return_cost_little_time_and_few_words),
         cmocka_unit_test(no_wait_is_longer_than_patience_whoever_stalls),
         cmocka_unit_test_teardown(worlds_of_trouble_come_to_an_orderly_end, show_the_world_that_failed),

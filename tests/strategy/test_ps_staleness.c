@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/encode.h"
 #include "base/rng.h"
 #include "strategy/ps/ps.h"
 #include "support/cast.h"
@@ -47,8 +48,9 @@ static fault kept_recv(struct link *l, size_t from, uint64_t tag, void *bytes, s
     struct per_server *s = server_of(l);
     size_t who = from;
     TRY(local_link.recv(l, from, tag, bytes, n, &who));
-    const struct letter *x = bytes;
-    if (s && tag == CALL_ASK && x->head.what & PS_BYE)
+    struct decoder d = decode_from(bytes, n);
+    decode_u64(&d), decode_u32(&d); /* number and kind */
+    if (s && tag == CALL_ASK && decode_u32(&d) & PS_BYE)
         s->has_left[who] = true;
     if (sender)
         *sender = who;

@@ -108,7 +108,7 @@ static fault time_once(struct agent *a, int way, size_t floats, double *slowest)
     double began = clock_now_s();
     TRY(go_that_way(a, way, floats));
     double mine = clock_now_s() - began;
-    TRY(group_exchange(g, &mine, sizeof mine, a->shares));
+    TRY(group_exchange(g, &mine, 1, a->shares));
     *slowest = 0;
     for (size_t i = 0; i < g->n; i++)
         *slowest = a->shares[i] > *slowest ? a->shares[i] : *slowest;

@@ -10,6 +10,13 @@ enum row ps_row_of(const struct ps_shared *s, size_t member)
     return member >= s->n_workers || s->settings.push_every > 1 ? ROW_SUM : ROW_GRADS;
 }
 
+/* Rounds, clocks and versions may be any: who comes back is told where to begin by its world. */
+fault ps_check_letter(const struct agent *a, size_t from, const struct letter *x)
+{
+    bool is_push = x->head.what & PS_PUSHES, sums = x->n > 0 && x->n <= a->stage->n_agents;
+    return x->head.what < 2 * PS_LATE && (sums || !is_push) ? OK : call_refuse(a->link, from);
+}
+
 static bool asks_node(const struct agent *a, const struct ps_client *c)
 {
     return !c->skips_tree && ps_parent(ps_of(a), a->index) != NO_NODE;
@@ -62,6 +69,7 @@ static fault call_all(struct agent *a, struct ps_client *c, const struct letter 
         struct letter x = {0};
         *asked = shard_of(a, c, i);
         TRY(call_end(&(*asked)->line, &x.head, p));
+        TRY(ps_check_letter(a, (*asked)->line.asked, &x));
         TRY(take(a, *asked, &x, p));
         add_answer(answer, &x);
     }

@@ -41,7 +41,7 @@ enum ps_what {
     PS_LATE = 1 << 3,   /* answer: the others had gone on, the gradient did not count */
 };
 
-struct letter {
+struct letter { /* as call.h says: a head, and numbers of 64 bits */
     struct call_head head;
     uint64_t round;   /* of the gradient; of the parameters                                 */
     uint64_t clock;   /* pushes of this worker, this one included                           */
@@ -142,6 +142,8 @@ fault ps_ask_above(struct ps_helper *h, uint32_t what, uint64_t round, uint64_t 
 /* ask.c: calls all servers, or its node, and takes the parameters that come. A fault about peers: nobody
  * answers any more. */
 fault ps_call(struct agent *a, struct letter ask, struct letter *answer);
+/* What a letter from this member says can be. */
+fault ps_check_letter(const struct agent *a, size_t from, const struct letter *x);
 /* The row gradients travel in: sums, of a node or of a worker that does not push every round, are kept. */
 enum row ps_row_of(const struct ps_shared *s, size_t member);
 

@@ -154,6 +154,8 @@ static fault hear(struct ps_helper *h, const struct arrival *x)
     }
     if (x->in_vain)
         hear_nothing(h);
+    if (x->what == ARRIVED_COPY || arrival_asks(x))
+        TRY(ps_check_letter(h->agent, x->who, x->letter));
     if (x->what == ARRIVED_COPY)
         return take_copy(h, x->letter);
     return arrival_asks(x) ? take_question(h, x) : OK;

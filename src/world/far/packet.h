@@ -3,12 +3,13 @@
  *   packet:  head | what follows it, where that fits, or for an offer the places of its rows
  *   bodies:  what follows a head, where it does not fit
  *
- * Numbers and texts are encoded as base/encode.h says. Rows travel as they lie in memory, as little-endian
- * floats of 32 bits; so do the bytes of agents' own messages. Nothing here knows a world: a packet is read
- * against its bounds, and what is no packet, or says what cannot be, is refused before anything is done with
- * it.
+ * Numbers and texts are encoded as base/encode.h says. Rows travel as they lie in memory, as little-endian floats of 32 bits; agents'
+ * own messages come as bytes that were encoded by those who say them: letters of calls (call/letter.h), what a group says
+ * (collective/group.c, together.c). Nothing here knows a world: a packet is read against its bounds, and what is no packet, or says what
+ * cannot be, is refused before anything is done with it.
  *
- * FAR_PROTOCOL is to be raised with every change here.
+ * FAR_PROTOCOL is to be raised with every change here, and of what agents say in those messages: it is compared when ranks join, so
+ * no message bears a version of its own.
  */
 #ifndef VECHE_WORLD_FAR_PACKET_H
 #define VECHE_WORLD_FAR_PACKET_H
