@@ -176,6 +176,23 @@ extern "C" __global__ void add_outputs(struct call c)
     }
 }
 
+/* The sum of n numbers that lie `step` apart, in order. Many are fetched at a time: that takes as long as one. */
+static __device__ __forceinline__ float sum_apart(const float *from, uint32_t n, size_t step)
+{
+    enum { AT_A_TIME = 16 };
+    float sum = 0;
+    for (uint32_t first = 0; first < n; first += AT_A_TIME) {
+        float some[AT_A_TIME];
+#pragma unroll
+        for (uint32_t k = 0; k < AT_A_TIME; k++)
+            some[k] = first + k < n ? from[(first + k) * step] : 0;
+#pragma unroll
+        for (uint32_t k = 0; k < AT_A_TIME; k++)
+            sum += some[k];
+    }
+    return sum;
+}
+
 /* The stretches of a weight gradient, added in order. */
 extern "C" __global__ void add_stretches(struct call c)
 {
@@ -183,13 +200,8 @@ extern "C" __global__ void add_stretches(struct call c)
     struct seat seat = my_seat(&c);
     const float *stretches = stretch_place(&c, size, 0);
     float *out = in_row(seat.grads, c.weight);
-    for (size_t i = my_first(); i < size; i += my_step()) {
-        float sum = 0;
-#pragma unroll 8
-        for (uint32_t s = 0; s < c.splits; s++) /* eight are fetched at a time */
-            sum += stretches[s * size + i];
-        put_gradient(seat, out + i, sum);
-    }
+    for (size_t i = my_first(); i < size; i += my_step())
+        put_gradient(seat, out + i, sum_apart(stretches + i, c.splits, size));
 }
 
 /* d bias[o] = sum of dy over batch and pixels: 32 channels a block, 32 lines of pixels added in order. */
