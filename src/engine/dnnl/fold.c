@@ -5,8 +5,8 @@
  *                                    stored
  *   convolution -> batchnorm         the sums for mean and variance are gathered as the convolution stores
  *
- * The last two need our own convolutions (conv_own.c), and are made by functions of theirs where a cut lies in between. What is folded changes roundings, not results, and
- * follows from the graph alone. Making a batchnorm's gradient in the same way, as convolutions load and
+ * The last two need our own convolutions (conv_own.c), and are made by functions of theirs where a cut lies in
+ * between. What is folded changes roundings, not results, and follows from the whole graph alone. Making a batchnorm's gradient in the same way, as convolutions load and
  * store, was slower: it is needed twice, and three streams from memory at a time are more than is fetched
  * ahead.
  */
