@@ -156,7 +156,7 @@ static void run_step(struct ref_walk *p, const struct step *s)
     /* All gradients: the one before a fused batchnorm is not stored, but whoever loads it rounds. */
     for (int k = 0; s->back && k < 2 && op->in[k] >= 0; k++)
         if (has_pixels(g, op->in[k]))
-            round_all(c.dx[k], c.batch * shape_size(c.in));
+            round_all(c.dx[k], c.batch * shape_size(g->tensors[op->in[k]].shape));
     if (op_rows[op->kind].is_loss && !s->back) {
         p->loss = c.loss;
         p->hits = c.hits;
