@@ -293,17 +293,23 @@ static fault too_slow(const struct stream *s, const struct bay *x)
         extents_find(from, first)->path, x->n, x->done, s->patience_s);
 }
 
-/* Every bay is held, or being read for somebody else. Those who hold some are computing and will let go, however long that takes. */
-static fault wait_for_room(struct stream *s, double since_s)
+static const struct bay *bay_being_read(const struct stream *s)
 {
-    double last = s->moved_s > since_s ? s->moved_s : since_s;
-    struct timespec deadline = moment_after(s->n_held ? clock_now_s() : last, s->patience_s);
-    if (pthread_cond_timedwait(&s->news, &s->lock, &deadline) != ETIMEDOUT || s->n_held || s->moved_s > last)
-        return OK;
     for (size_t i = 0; i < s->n_bays; i++)
         if (s->bays[i].state == BAY_WANTED)
-            return too_slow(s, &s->bays[i]);
-    return OK;
+            return &s->bays[i];
+    return NULL;
+}
+
+/* Every bay is held, or being read for somebody else. Those who hold some are computing and will let go, however long that takes;
+ * the disk has patience's time, whoever holds what. */
+static fault wait_for_room(struct stream *s, double since_s)
+{
+    const struct bay *wanted = bay_being_read(s);
+    double last = s->moved_s > since_s ? s->moved_s : since_s;
+    struct timespec deadline = moment_after(wanted ? last : clock_now_s(), s->patience_s);
+    bool is_late = pthread_cond_timedwait(&s->news, &s->lock, &deadline) == ETIMEDOUT;
+    return is_late && wanted && wanted->state == BAY_WANTED && s->moved_s <= last ? too_slow(s, wanted) : OK;
 }
 
 static fault wait_until_ready(struct stream *s, const struct bay *x)

@@ -4,12 +4,15 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -432,6 +435,39 @@ static void a_file_that_is_not_what_it_was_is_named(void **state)
     }
 }
 
+static atomic_bool disk_is_stuck;
+
+/* In place of the C library's: a disk that can hang. */
+ssize_t preadv(int file, const struct iovec *parts, int n, off_t at)
+{
+    while (atomic_load(&disk_is_stuck))
+        usleep(1000);
+    return syscall(SYS_preadv, file, parts, n, at, 0);
+}
+
+/* Nothing is read any more and nothing is let go, so a third batch waits; but no longer than patience. */
+static void a_disk_that_hangs_is_named_though_bays_are_held(void **state)
+{
+    (void)state;
+    struct files f = files_new();
+    struct data_settings s = settings_of(&f, true, 2);
+    struct dataset *d = opened(&s);
+    struct pick picks[BATCH] = {{.sample = 1}}, other = {.sample = N - 1};
+    struct held held, none;
+    dataset_set_patience(d, 0.2);
+    assert_ok(samples_hold(&d->train, picks, BATCH, &held));
+    atomic_store(&disk_is_stuck, true);
+    samples_expect(&d->test, 0, N_TEST, SAMPLES_AT_ONCE);
+    alarm(30);
+    for (int k = 0; k < 2; k++) /* whether what is expected took the other bay, or this batch did */
+        assert_fault_says(samples_hold(&d->train, &other, 1, &none), "the disk is too slow, or gone");
+    alarm(0);
+    atomic_store(&disk_is_stuck, false);
+    samples_let_go(&d->train, &held);
+    dataset_close(d);
+    files_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +481,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_streamed_is_refused),
         cmocka_unit_test(damaged_files_are_named_with_the_byte),
         cmocka_unit_test(a_file_that_is_not_what_it_was_is_named),
+        cmocka_unit_test(a_disk_that_hangs_is_named_though_bays_are_held),
     };
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
 }
