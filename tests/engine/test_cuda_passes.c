@@ -126,17 +126,9 @@ static const struct way {
 } ways[] = {{3, 3, true}, {1, 1, false}, {8, 3, true}, {3, 1, false}, {8, 8, false}, {1, 1, true}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
-struct source {
-    const char *what;
-    const struct graph *g;
-    const struct dataset *data;
-    uint64_t seed;
-    bool is_fused; /* the whole, in bf16: parts are not, and round in other places */
-};
-
 /* Forward and in fp32 all is the whole's to the bit. In bf16 gradients of several readers in several parts are each rounded
- * before they are added. */
-static void check_cut(const struct source *s, const size_t *part_of, size_t n_parts, size_t turn,
+ * before they are added. Beside a whole that is fused only losses are held to something. */
+static void check_cut(const struct subject *s, const size_t *part_of, size_t n_parts, size_t turn,
                       enum precision precision)
 {
     const struct way *way = &ways[turn % N_WAYS];
@@ -165,7 +157,7 @@ static void check_cut(const struct source *s, const size_t *part_of, size_t n_pa
     parts_agree(&t);
 }
 
-static void check_cuts(const struct source *s, size_t n_parts, size_t turn)
+static void check_cuts(const struct subject *s, size_t n_parts, size_t turn)
 {
     size_t part_of[MOST_OPS];
     struct rng r = rng_stream(s->seed, (uint32_t)n_parts, RNG_TEST, turn);
@@ -194,7 +186,7 @@ static void small_parts_are_the_whole(void **state)
     net_linear(&n, 4);
     struct graph *g = net_build(&n, (struct shape){2, 5, 6}, 4);
     struct dataset *d = random_dataset(6, g->input, 4, 30, 8);
-    struct source s = {"small", g, d, 6, false};
+    struct subject s = {"small", g, d, 6, false};
     check_cuts(&s, 3, 0);
     random_dataset_free(d);
     graph_free(g);
@@ -215,7 +207,7 @@ static void named_models_by_parts_are_the_whole(void **state)
         struct shape shape = {models[i].name[0] == 'r' ? 3 : 1, models[i].side, models[i].side};
         struct graph *g = model_build(models[i].name, shape, 10);
         struct dataset *d = random_dataset(i, shape, 10, 40, 8);
-        struct source s = {models[i].name, g, d, 77 + i, models[i].is_fused};
+        struct subject s = {models[i].name, g, d, 77 + i, models[i].is_fused};
         for (size_t k = 0; k < (is_pretended() ? models[i].n_pretended : models[i].n_real); k++)
             check_cuts(&s, 2 + k % 4, i + k);
         random_dataset_free(d);
@@ -223,26 +215,15 @@ static void named_models_by_parts_are_the_whole(void **state)
     }
 }
 
+static void check_random_network(const struct subject *s, size_t i)
+{
+    check_cuts(s, 2 + i % 4, i);
+}
+
 static void random_networks_by_parts_are_the_whole(void **state)
 {
     (void)state;
-    size_t n = is_pretended() ? 12 : 30;
-    for (size_t i = 0; i < n; i++) {
-        struct rng r = rng_stream(2024, 0, RNG_TEST, i);
-        struct shape shape = {1 + rng_below(&r, 3), 6, 6};
-        shape.w = shape.h = 5 + rng_below(&r, 4);
-        struct network net = {0};
-        net_random(&net, &r, shape, 4, 3 + rng_below(&r, 9));
-        struct graph *g = net_build(&net, shape, 4);
-        struct dataset *d = random_dataset(i, shape, 4, 30, 8);
-        char what[64];
-        snprintf(what, sizeof what, "random network %zu", i);
-        struct source s = {what, g, d, i, false};
-        check_cuts(&s, 2 + i % 4, i);
-        random_dataset_free(d);
-        graph_free(g);
-        net_release(&net);
-    }
+    each_random_subject(is_pretended() ? 12 : 30, check_random_network);
 }
 
 /* ---- passes of a call that have nothing in common ---- */

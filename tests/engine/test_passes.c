@@ -30,13 +30,6 @@ static const struct way {
 } ways[] = {{1, 1, false}, {3, 1, false}, {3, 3, true}, {8, 8, false}, {8, 3, true}, {1, 1, true}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
-struct subject {
-    const char *what;
-    const struct graph *g;
-    const struct dataset *data;
-    uint64_t seed;
-};
-
 static void check_cut(const struct subject *s, const struct engine_ops *ops, const size_t *part_of,
                       size_t n_parts, size_t turn)
 {
@@ -108,7 +101,7 @@ static void named_models_by_parts_are_the_whole_to_the_bit(void **state)
         struct shape shape = {i < 4 ? 1 : 3, models[i].side, models[i].side};
         struct graph *g = model_build(models[i].name, shape, 10);
         struct dataset *d = random_dataset(i, shape, 10, 40, 8);
-        struct subject s = {models[i].name, g, d, 77 + i};
+        struct subject s = {models[i].name, g, d, 77 + i, false};
         for (size_t k = 0; k < N_ENGINES; k++)
             check_cuts(&s, engines[k], step_of(models[i].step, engines[k]), i);
         random_dataset_free(d);
@@ -116,27 +109,16 @@ static void named_models_by_parts_are_the_whole_to_the_bit(void **state)
     }
 }
 
+static void check_random_network(const struct subject *s, size_t i)
+{
+    for (size_t k = 0; k < N_ENGINES; k++)
+        check_cuts(s, engines[k], step_of(4, engines[k]), i);
+}
+
 static void random_networks_by_parts_are_the_whole_to_the_bit(void **state)
 {
     (void)state;
-    size_t n = all_are_asked_for() ? 200 : 24;
-    for (size_t i = 0; i < n; i++) {
-        struct rng r = rng_stream(2024, 0, RNG_TEST, i);
-        struct shape shape = {1 + rng_below(&r, 3), 6, 6};
-        shape.w = shape.h = 5 + rng_below(&r, 4);
-        struct network net = {0};
-        net_random(&net, &r, shape, 4, 3 + rng_below(&r, 9));
-        struct graph *g = net_build(&net, shape, 4);
-        struct dataset *d = random_dataset(i, shape, 4, 30, 8);
-        char what[64];
-        snprintf(what, sizeof what, "random network %zu", i);
-        struct subject s = {what, g, d, i};
-        for (size_t k = 0; k < N_ENGINES; k++)
-            check_cuts(&s, engines[k], step_of(4, engines[k]), i);
-        random_dataset_free(d);
-        graph_free(g);
-        net_release(&net);
-    }
+    each_random_subject(all_are_asked_for() ? 200 : 24, check_random_network);
 }
 
 /* Convolutions that engines fold with what stands before and behind them: every cut between them. */
@@ -166,9 +148,12 @@ static void wide_networks_by_parts_are_the_whole_to_the_bit(void **state)
     net_linear(&net, 5);
     struct graph *g = net_build(&net, shape, 5);
     struct dataset *d = random_dataset(9, shape, 5, 40, 8);
-    struct subject s = {"wide convolutions", g, d, 5};
+    struct subject s = {"wide convolutions", g, d, 5, false};
     for (size_t k = 0; k < N_ENGINES; k++)
-        for (size_t phase = 0; phase < (engines[k] == &engine_ref ? 1 : all_are_asked_for() ? N_WAYS : 2); phase++)
+        for (size_t phase = 0; phase < (engines[k] == &engine_ref ? 1
+                                        : all_are_asked_for()     ? N_WAYS
+                                                                  : 2);
+             phase++)
             check_cuts(&s, engines[k], engines[k] == &engine_ref && !all_are_asked_for() ? 3 : 1, phase);
     random_dataset_free(d);
     graph_free(g);

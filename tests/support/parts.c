@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -293,6 +294,25 @@ void parts_agree(const struct parts_trial *t)
         learn_both(t, &s, whole, &r);
     close_parts(t, &s);
     engine_close(whole);
+}
+
+void each_random_subject(size_t n, void (*check)(const struct subject *s, size_t i))
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rng r = rng_stream(2024, 0, RNG_TEST, i);
+        struct shape shape = {1 + rng_below(&r, 3), 6, 6};
+        shape.w = shape.h = 5 + rng_below(&r, 4);
+        struct network net = {0};
+        net_random(&net, &r, shape, 4, 3 + rng_below(&r, 9));
+        struct graph *g = net_build(&net, shape, 4);
+        struct dataset *d = random_dataset(i, shape, 4, 30, 8);
+        char what[64];
+        snprintf(what, sizeof what, "random network %zu", i);
+        check(&(struct subject){.what = what, .g = g, .data = d, .seed = i}, i);
+        random_dataset_free(d);
+        graph_free(g);
+        net_release(&net);
+    }
 }
 
 void cut_at(const struct graph *g, const size_t *at, size_t n_cuts, size_t *part_of)

@@ -29,6 +29,18 @@ struct parts_trial {
 
 void parts_agree(const struct parts_trial *t);
 
+/* A network to be cut, and samples for it. */
+struct subject {
+    const char *what;
+    const struct graph *g;
+    const struct dataset *data;
+    uint64_t seed;
+    bool is_fused; /* by the engine cuda in bf16, where it is whole: its parts are not, and round in other places */
+};
+
+/* The first n of a list of random networks. */
+void each_random_subject(size_t n, void (*check)(const struct subject *s, size_t i));
+
 /* The first `at` ops go to part 0, the others to part 1; with more cuts, ascending, more parts. */
 void cut_at(const struct graph *g, const size_t *at, size_t n_cuts, size_t *part_of);
 /* A random cut into n parts that follows what reads what, not the order of ops; false: there are too few ops. */
