@@ -108,10 +108,8 @@ void block_close(struct block *b)
     *b = (struct block){0};
 }
 
-void *array_with_room(void *array, size_t *room, size_t n, size_t size)
+void *array_grow(void *array, size_t *room, size_t n, size_t size)
 {
-    if (n <= *room)
-        return array;
     size_t wanted = *room ? *room : 64;
     while (wanted < n)
         wanted *= 2;

@@ -39,7 +39,11 @@ void block_close(struct block *b);
 
 /* A heap array with room for n of `size` bytes each: itself, or moved to where it has at least twice the room. NULL:
  * memory is out, and the array is as it was. */
-void *array_with_room(void *array, size_t *room, size_t n, size_t size);
+void *array_grow(void *array, size_t *room, size_t n, size_t size);
+static inline void *array_with_room(void *array, size_t *room, size_t n, size_t size)
+{
+    return n <= *room ? array : array_grow(array, room, n, size);
+}
 
 static inline size_t smaller(size_t a, size_t b)
 {

@@ -11,7 +11,7 @@
 /* Every span here is of one row. */
 static inline enum row span_row(struct span s)
 {
-    return (enum row)__builtin_ctz(s.rows);
+    return row_set_first(s.rows);
 }
 
 fault step_give(struct group *g, size_t to, uint64_t tag, struct span p);

@@ -57,12 +57,15 @@ static void close_rows(struct host *h)
     free(h->rows[0]);
 }
 
+/* Slots are written even where they start at zero: else the first step would wait for their memory. */
 static void start_rows(struct host *h)
 {
     const struct engine_setup *s = &h->engine.setup;
-    for (enum row row = 0; row < s->rows.n; row++)
-        for (size_t i = 0; s->rows.of[row].start != 0 && i < h->stride[row] * s->n_replicas; i++)
+    for (enum row row = 0; row < s->rows.n; row++) {
+        bool is_slot = row >= ROW_SLOT && row < ROW_KEPT;
+        for (size_t i = 0; (is_slot || s->rows.of[row].start != 0) && i < h->stride[row] * s->n_replicas; i++)
             h->rows[row][0][i] = s->rows.of[row].start;
+    }
 }
 
 fault host_init(struct host *h, const struct engine_ops *ops, const struct engine_setup *setup)

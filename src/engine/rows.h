@@ -67,6 +67,17 @@ void rows_describe(const struct rows *rows, size_t n_replicas, FILE *to);
 
 /* Sets of rows, a bit for each. */
 typedef unsigned row_set;
+
+static inline enum row row_set_first(row_set rows) /* which are not none */
+{
+    return (enum row)__builtin_ctz(rows);
+}
+
+static inline row_set row_set_rest(row_set rows) /* all but the first */
+{
+    return rows & (rows - 1);
+}
+
 #define ROWS_PARAMS  (1u << ROW_PARAMS)
 #define ROWS_STATS   (1u << ROW_STATS)
 #define ROWS_GRADS   (1u << ROW_GRADS)

@@ -20,7 +20,7 @@ static struct message *message_new(struct local *w)
     else
         m = malloc(sizeof *m);
     if (m)
-        *m = (struct message){0};
+        memset(m, 0, offsetof(struct message, rows));
     return m;
 }
 
@@ -131,28 +131,27 @@ static fault post(struct actor *a, struct message *m, size_t n_bytes)
         &w->agenda, (struct moment){.at_s = at_s, .kind = MOMENT_ARRIVE, .who = (uint32_t)m->to, .what = m});
 }
 
-/* How many floats of a row a span takes. */
+/* How many floats of one of its rows a span takes. */
 static size_t floats_in(const struct local *w, struct span s, enum row row)
 {
-    size_t size = s.rows & 1u << row ? row_size(&w->engine->setup, row) : 0,
-           end = s.end < size ? s.end : size;
+    size_t end = smaller(s.end, row_size(&w->engine->setup, row));
     return end > s.first ? end - s.first : 0;
 }
 
 size_t local_span_bytes(const struct local *w, struct span s)
 {
     size_t n = 0;
-    for (enum row row = 0; row < w->engine->setup.rows.n; row++)
-        n += floats_in(w, s, row) * sizeof(float);
+    for (row_set rows = s.rows; rows; rows = row_set_rest(rows))
+        n += floats_in(w, s, row_set_first(rows)) * sizeof(float);
     return n;
 }
 
 static fault fill_rows(struct actor *a, struct message *m, struct span s)
 {
-    for (enum row row = 0; row < a->world->engine->setup.rows.n; row++) {
-        size_t n = floats_in(a->world, s, row);
+    for (row_set rows = s.rows; rows; rows = row_set_rest(rows)) {
+        size_t n = floats_in(a->world, s, row_set_first(rows));
         if (n) {
-            TRY(snapshot_take(a, row, s.first, s.first + n, &m->rows[m->n_rows]));
+            TRY(snapshot_take(a, row_set_first(rows), s.first, s.first + n, &m->rows[m->n_rows]));
             m->n_rows++;
         }
     }

@@ -21,10 +21,16 @@ struct entry {
     double lr;
     size_t first, end; /* UPDATE, BLEND, DOT */
     enum row row;      /* BLEND, DOT */
-    size_t into, also, first_addend, n_addends;
-    enum row other; /* DOT, as the next two */
-    ptrdiff_t shift;
-    double *out; /* borrowed */
+    union {
+        struct { /* BLEND */
+            size_t into, also, first_addend, n_addends;
+        };
+        struct { /* DOT */
+            enum row other;
+            ptrdiff_t shift;
+            double *out; /* borrowed */
+        };
+    };
 };
 
 struct mark { /* the last level that ... a row */
@@ -236,7 +242,7 @@ fault tape_dot(struct tape *t, struct dot d, double *out)
 void tape_forget(struct tape *t, const double *out)
 {
     for (size_t i = 0; i < t->n_entries; i++)
-        if (t->entries[i].out == out)
+        if (t->entries[i].kind == ENTRY_DOT && t->entries[i].out == out)
             t->entries[i].out = &t->nowhere;
 }
 
