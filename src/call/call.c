@@ -177,12 +177,14 @@ static fault recover(struct call_line *c)
 
 /* ---- the answer ---- */
 
-/* Answers to earlier questions are of no interest any more. */
+/* Answers to earlier questions are of no interest any more, and make the call no longer. */
 static fault hear(struct call_line *c, struct call_head *answer)
 {
-    do
+    do {
+        if (has_had_its_time(c))
+            return FAIL(FAULT_TIMEOUT, "it answers nothing but earlier questions");
         TRY(call_recv_letter(link_of(c), c->asked, c->answer_tag, answer, c->answer_bytes, NULL));
-    while (answer->number != c->number);
+    } while (answer->number != c->number);
     return OK;
 }
 

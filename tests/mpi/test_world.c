@@ -397,6 +397,7 @@ static fault learn_in_halves(struct engine *e, struct lesson *lesson, size_t n)
     until.tv_sec += PATIENCE_S;
     if (sem_timedwait(&let_go, &until) != 0)
         return FAIL(FAULT_TIMEOUT, "nobody let the lesson go");
+    nanosleep(&(struct timespec){0, 5000000}, NULL); /* a program that does not wait for the end is ahead of it */
     for (size_t i = 0; i < size / 2; i++)
         g[i] = 5;
     lesson->ready(lesson->ready_ctx, 0);
@@ -446,6 +447,28 @@ static fault await_half_a_gradient(struct agent *a)
     return OK;
 }
 
+/* As a round that is done again, since a peer was lost in its midst: the lesson that was begun is not taken for the next one. */
+static fault begin_again_in_the_midst(struct agent *a)
+{
+    size_t half = crew_of(a)->size / 2;
+    for (uint64_t k = 0; k < 3; k++) {
+        crew_fill(a, ROW_GRADS, 0);
+        TRY(agent_begin(a));
+        TRY(agent_await(a, half));
+        crew_fill(a, ROW_GRADS, 0);
+        sem_post(&let_go);
+        TRY(agent_begin(a));
+        CHECK(half_is(a, 0, half, 5)); /* it has come to its end */
+        crew_fill(a, ROW_GRADS, 0);
+        TRY(agent_await(a, half));
+        CHECK(half_is(a, 0, half, 0));
+        sem_post(&let_go);
+        TRY(agent_await(a, 0));
+        CHECK(half_is(a, 0, half, 5));
+    }
+    return OK;
+}
+
 static void play_in_halves(struct strategy_row row)
 {
     struct crew c;
@@ -468,19 +491,35 @@ static void what_is_ready_of_a_gradient_travels_while_the_lesson_goes_on(void **
     play_in_halves((struct strategy_row){.run = await_half_a_gradient, .meets_at_any_time = true});
 }
 
-static fault learn_nothing(struct engine *e, struct lesson *lesson, size_t n)
+static void a_lesson_that_is_not_wanted_any_more_ends_before_the_next_begins(void **state)
 {
-    (void)e, (void)lesson, (void)n;
-    return FAIL(FAULT_ENGINE, "the engine is out of coal");
+    (void)state;
+    play_in_halves((struct strategy_row){.run = begin_again_in_the_midst});
 }
 
-static void a_fault_in_a_lesson_ends_the_play(void **state)
+static int lessons_left; /* before the engine is out of coal */
+
+static fault learn_so_often(struct engine *e, struct lesson *lesson, size_t n)
+{
+    (void)e, (void)lesson, (void)n;
+    return lessons_left-- > 0 ? OK : FAIL(FAULT_ENGINE, "the engine is out of coal");
+}
+
+static fault learn_and_await_half(struct agent *a)
+{
+    TRY(agent_begin(a));
+    TRY(agent_await(a, crew_of(a)->size / 2));
+    return agent_await(a, 0);
+}
+
+/* The last rank's engine gives so many lessons: the first one comes before the clock begins. */
+static void play_without_coal(strategy_run *program, int lessons)
 {
     struct crew c;
-    (void)state;
-    crew_open(&c, agent_learn, "");
+    crew_open(&c, program, "");
     struct engine_ops ops = *c.run->engine->ops;
-    ops.learn = learn_nothing;
+    ops.learn = learn_so_often;
+    lessons_left = lessons;
     if (c.self == c.n - 1)
         c.run->engine->ops = &ops;
     fault f = crew_play(&c);
@@ -488,6 +527,14 @@ static void a_fault_in_a_lesson_ends_the_play(void **state)
     assert_true(
         crew_is_fault(f, crew_leads() ? FAULT_ENGINE : FAULT_ELSEWHERE, crew_leads() ? "out of coal" : ""));
     fault_drop(f);
+}
+
+static void a_fault_in_a_lesson_ends_the_play(void **state)
+{
+    (void)state;
+    play_without_coal(agent_learn, 0);
+    play_without_coal(agent_learn, 1);
+    play_without_coal(learn_and_await_half, 1); /* the half never comes */
 }
 
 /* ---- time ---- */
@@ -547,6 +594,7 @@ int main(void)
         cmocka_unit_test(the_leader_looks_when_all_are_at_the_end_of_the_round_that_is_due),
         cmocka_unit_test(what_the_leader_writes_is_what_all_begin_with),
         cmocka_unit_test(what_is_ready_of_a_gradient_travels_while_the_lesson_goes_on),
+        cmocka_unit_test(a_lesson_that_is_not_wanted_any_more_ends_before_the_next_begins),
         cmocka_unit_test(a_fault_in_a_lesson_ends_the_play),
         cmocka_unit_test(who_waited_for_whom_is_known_to_the_leader),
     };

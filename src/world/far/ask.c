@@ -291,6 +291,8 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
     const struct message *m = w->answer;
     l->counts.received++;
     fault f = m->head.kind == MSG_ADOPT ? OK : refuse_answer(w, peer);
+    if (!f && !w->keeps_copy)
+        f = wait_for_members(w, lessons_are_over, NULL); /* it reads the rows that are about to be others */
     for (enum row row = 0; !f && row < w->engine->setup.rows.n; row++) {
         size_t n = ROWS_LASTING & 1u << row ? floats_of(w, row) : 0;
         if (n)

@@ -88,10 +88,9 @@ void gone_hear(struct far *w, size_t member, const char *why)
     wait_break_off(w, FAIL(FAULT_CRASH, "%s; the others have given it up", why));
 }
 
-static bool process_is_gone(const struct far *w, const struct peer *p)
+bool gone_process_is(const struct peer *p)
 {
-    bool is_here = strcmp(p->host, w->peers[w->link.self].host) == 0;
-    return is_here && p->pid && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
+    return p->is_seen && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
 }
 
 /* So often one looks who is still there. */
@@ -104,6 +103,6 @@ void gone_look(struct far *w, double now)
     w->looked_s = now;
     w->transport->ops->find_gone(w->transport, member_is_gone, w);
     for (size_t i = 0; i < w->n; i++)
-        if (!w->peers[i].is_gone && !w->peers[i].has_closed && process_is_gone(w, &w->peers[i]))
+        if (!w->peers[i].is_gone && !w->peers[i].has_closed && gone_process_is(&w->peers[i]))
             member_is_gone(w, i);
 }

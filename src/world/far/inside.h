@@ -69,6 +69,7 @@ struct peer {
     struct message *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
+    bool is_seen;              /* that process, from here: when it is gone one knows */
     char processor[64];        /* what it computes with, see engine_processor */
     const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: not seen from here */
     struct bell *bell;         /* owned: a map of its bell; NULL: it cannot be rung from here */
@@ -341,6 +342,7 @@ fault lessons_do_aside(struct far *w, fault (*task)(void *ctx), void *ctx);
 bool lessons_are_computing(struct far *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool lessons_job_is_over(struct far *w);
+fault lessons_take_verdict(struct far *w); /* of the job that is over: once */
 bool lessons_are_over(const struct far *w, const void *unused); /* the same, for whoever waits */
 double lessons_nap_s(struct far *w);                            /* longer and longer */
 void lessons_expect_traffic(struct far *w);                     /* something has come: naps are short again */
@@ -380,6 +382,7 @@ void gone_hear(struct far *w, size_t member, const char *why);
  * the run ends. */
 void gone_give_up(struct far *w, size_t member, const char *why);
 void gone_look(struct far *w, double now);
+bool gone_process_is(const struct peer *p);
 
 /* silence.c */
 /* Gives signs of life, and gives up whoever does not. */

@@ -1,6 +1,8 @@
 /* join.c - from a process to a member: the machine's cores are shared out, and all hear who is where and
  * what they can see of each other. Both by gatherings (world.h), before the first message. */
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -219,6 +221,12 @@ static fault look_round(struct far *w, const struct word *words, double patience
     return f;
 }
 
+/* On this machine, and not in a container of its own, where numbers of processes say something else. */
+static bool process_is_seen(const struct word *mine, const struct word *theirs)
+{
+    return strcmp(mine->host, theirs->host) == 0 && (kill((pid_t)theirs->pid, 0) == 0 || errno == EPERM);
+}
+
 fault far_meet(struct far *w)
 {
     double patience_s = patience_of(w);
@@ -229,6 +237,7 @@ fault far_meet(struct far *w)
         memcpy(p->host, words[i].host, sizeof p->host);
         memcpy(p->processor, words[i].processor, sizeof p->processor);
         p->pid = (int64_t)words[i].pid;
+        p->is_seen = process_is_seen(&words[w->link.self], &words[i]);
         p->heard_s = clock_now_s();
     }
     if (!f)

@@ -129,8 +129,13 @@ fault lessons_do_aside(struct far *w, fault (*task)(void *ctx), void *ctx)
     fault_drop(wait_for_members(w, lessons_are_over, NULL));
     while (!lessons_job_is_over(w))
         bell_sleep(w, bell_heard(w), 0.01);
-    fault f = l->verdict;
-    l->verdict = OK;
+    return lessons_take_verdict(w);
+}
+
+fault lessons_take_verdict(struct far *w)
+{
+    fault f = w->lessons.verdict;
+    w->lessons.verdict = OK;
     return f;
 }
 
@@ -185,7 +190,6 @@ static void copy_floats(float *to, const float *from, size_t n)
 /* A lesson whose outcome is thrown away, on rows that are afterwards what they were. */
 static fault learn_for_nothing(struct far *w, float *stats, float *grads)
 {
-    struct lessons *l = &w->lessons;
     size_t replica = w->keeps_copy, n_stats = floats_of(w, ROW_STATS), n_grads = floats_of(w, ROW_GRADS);
     float *stats_now = w->engine->ops->floats(w->engine, ROW_STATS, replica);
     float *grads_now = w->engine->ops->floats(w->engine, ROW_GRADS, replica);
@@ -193,8 +197,7 @@ static fault learn_for_nothing(struct far *w, float *stats, float *grads)
     copy_floats(grads, grads_now, n_grads);
     lesson_begin(w, w->agent->lessons);
     TRY(wait_for_members(w, lessons_are_over, NULL));
-    fault f = l->verdict;
-    l->verdict = OK;
+    fault f = lessons_take_verdict(w);
     copy_floats(stats_now, stats, n_stats);
     copy_floats(grads_now, grads, n_grads);
     return f;

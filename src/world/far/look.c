@@ -7,9 +7,7 @@
  * that comes when nobody waits any more, since a rank was lost meanwhile, is written nowhere, and by its number it answers no
  * later question.
  */
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,8 +101,7 @@ void look_serve(struct far *w, struct message *m)
 
 void look_serve_exam(struct far *w)
 {
-    fault f = w->lessons.verdict;
-    w->lessons.verdict = OK;
+    fault f = lessons_take_verdict(w);
     if (f) {
         far_tell_text(w, 0, MSG_FAILED, fault_kind_of(f), fault_text(f));
         fault_drop(f);
@@ -142,8 +139,7 @@ static fault examine_here(struct far *w, struct exam *exam)
     here.replica = is_model(w, here.replica) ? far_model(w) : 0;
     exam_begin(w, &here, w->look);
     TRY(wait_for_members(w, lessons_are_over, NULL));
-    fault f = w->lessons.verdict;
-    w->lessons.verdict = OK;
+    fault f = lessons_take_verdict(w);
     exam->loss = w->lessons.exam.loss;
     exam->hits = w->lessons.exam.hits;
     return f;
@@ -300,22 +296,16 @@ static bool leads(const struct world *world)
     return is_leader(far_world_in(world));
 }
 
-static bool is_gone(const struct peer *p)
-{
-    return p->pid && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
-}
-
 /* What was learnt of the others at the start does not change, so any thread may read it. */
 static int lost(const struct world *world, char *who, size_t n)
 {
     const struct far *w = far_world_in(world);
-    const char *here = w->peers[w->link.self].host;
     bool first = true, found = false;
     for (size_t i = 0; i < w->n; i++) {
         const struct peer *p = &w->peers[i];
-        if (strcmp(p->host, here) != 0)
+        if (!p->is_seen)
             continue;
-        if (is_gone(p)) {
+        if (gone_process_is(p)) {
             if (!found)
                 snprintf(who, n, "rank %zu (process %lld on %s)", i, (long long)p->pid, p->host);
             found = true;

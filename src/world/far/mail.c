@@ -116,7 +116,8 @@ static bool fits(const struct message *m, const struct wanted *x)
     return m->head.tag == x->tag && (m->from == x->from || x->from == ANYONE);
 }
 
-/* Nothing more will come: what its program had sent was delivered before the word that it has ended. */
+/* Nothing more will come: what its program had sent was delivered before the word that it has ended. What I have sent to myself may
+ * still be on its way. */
 static bool has_said_all(const struct far *w, size_t whom)
 {
     if (whom != ANYONE)
@@ -124,7 +125,7 @@ static bool has_said_all(const struct far *w, size_t whom)
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self && !w->peers[i].has_ended)
             return false;
-    return true;
+    return w->peers[w->link.self].sent == w->peers[w->link.self].heard;
 }
 
 static bool has_come(const struct far *w, const void *ctx)

@@ -56,9 +56,17 @@ static void end_on_copy(struct far *w)
         mine[i] += after[i] - w->statistics[i];
 }
 
+/* A lesson that was begun and is not wanted any more, since the round is done again, comes to its end first. */
+static fault end_lesson(struct far *w)
+{
+    TRY(wait_for_members(w, lessons_are_over, NULL));
+    return lessons_take_verdict(w);
+}
+
 static fault far_learn(struct link *l, uint64_t lesson)
 {
     struct far *w = far_of(l);
+    TRY(end_lesson(w));
     TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
     TRY(sendings_await(w, ROW_STATS, 0, TO_END));
     if (w->keeps_copy)
@@ -79,11 +87,9 @@ static bool gradient_is_there(const struct far *w, const void *ctx)
 static fault take_answer(struct far *w)
 {
     struct lessons *l = &w->lessons;
-    fault f = l->verdict;
-    l->verdict = OK;
     w->is_learning = false;
     w->gradient_is_new = true;
-    TRY(f);
+    TRY(lessons_take_verdict(w));
     if (w->keeps_copy) {
         TRY(sendings_await(w, ROW_GRADS, 0, TO_END));
         TRY(sendings_await(w, ROW_STATS, 0, TO_END));
@@ -94,15 +100,25 @@ static fault take_answer(struct far *w)
     return agent_answered(w->agent, l->number, l->lesson.loss, l->lesson.hits);
 }
 
+/* A lesson that fails is over, and its gradient never there. */
+static bool gradient_is_there_or_never(const struct far *w, const void *ctx)
+{
+    return gradient_is_there(w, ctx) || lessons_are_over(w, NULL);
+}
+
+static fault await_early(struct far *w, size_t first)
+{
+    atomic_store(&w->lessons.wanted, first);
+    fault f = gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there_or_never, &first);
+    atomic_store(&w->lessons.wanted, 0);
+    return f || gradient_is_there(w, &first) ? f : take_answer(w);
+}
+
 static fault far_await(struct link *l, size_t first)
 {
     struct far *w = far_of(l);
-    if (first && !w->keeps_copy) {
-        atomic_store(&w->lessons.wanted, first);
-        fault f = gradient_is_there(w, &first) ? OK : wait_for_members(w, gradient_is_there, &first);
-        atomic_store(&w->lessons.wanted, 0);
-        return f;
-    }
+    if (first && !w->keeps_copy)
+        return await_early(w, first);
     TRY(wait_for_members(w, lessons_are_over, NULL));
     if (first == 0)
         return take_answer(w);

@@ -1,5 +1,4 @@
 /* world.c - a far world: opened, played, closed. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,8 +182,10 @@ static bool all_have_closed(const struct far *w)
     return true;
 }
 
-/* The longest that a leader waits for the others to say goodbye, and anybody for its last words to go. */
-#define FAREWELL_S 3.0
+/* The longest that the leader waits for the others to say goodbye, and each for its last words to go: patience, but no less than
+ * this; and how often each looks. */
+#define FAREWELL_S      3.0
+#define FAREWELL_LOOK_S 1e-3
 
 /* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
 static bool may_leave(const struct far *w)
@@ -197,12 +198,13 @@ static bool may_leave(const struct far *w)
  * ended. */
 static void say_goodbye(struct far *w)
 {
-    double until = clock_now_s() + FAREWELL_S;
+    double until = clock_now_s() + fmax(FAREWELL_S, patience_of(w));
     bool done = w->is_given_up;
     w->says_goodbye = true;
     if (is_leader(w))
         far_tell_all(w, MSG_CLOSE, !w->ended_well);
     while (!done && clock_now_s() < until) {
+        uint32_t heard = bell_heard(w);
         courier_progress(w);
         if (!w->is_leaving && may_leave(w)) {
             far_tell_all(w, MSG_FAREWELL, 0);
@@ -211,7 +213,7 @@ static void say_goodbye(struct far *w)
         /* who is gone has left others without a word */
         done = w->is_leaving && !sendings_are_left(w) && (w->n_gone || courier_all_is_here(w));
         if (!done)
-            sched_yield();
+            bell_sleep(w, heard, FAREWELL_LOOK_S);
     }
     if (!done)
         w->transport->ops->abort(w->transport);
