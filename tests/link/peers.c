@@ -12,6 +12,18 @@ static fault sleeping_takes_its_time(struct agent *a)
     return OK;
 }
 
+/* As long as it takes: somebody else waits out its patience first. */
+static fault hear_at_last(struct agent *a, size_t from, uint64_t tag)
+{
+    char byte;
+    fault f = FAIL(FAULT_TIMEOUT, "not yet");
+    for (int i = 0; i < 20 && f && fault_kind_of(f) == FAULT_TIMEOUT; i++) {
+        fault_drop(f);
+        f = link_recv(a->link, from, tag, &byte, 1, NULL);
+    }
+    return f;
+}
+
 /* The last member waits for the first in vain; the others have to wait for it. */
 static fault a_wait_ends_with_patience(struct agent *a)
 {
@@ -26,27 +38,25 @@ static fault a_wait_ends_with_patience(struct agent *a)
             TRY(link_send(a->link, i, 2, &byte, 1));
         return OK;
     }
-    fault f = FAIL(FAULT_TIMEOUT, "not yet");
-    for (int i = 0; i < 20 && f && fault_kind_of(f) == FAULT_TIMEOUT; i++) {
-        fault_drop(f);
-        f = link_recv(a->link, last, 2, &byte, 1, NULL);
-    }
-    return f;
+    return hear_at_last(a, last, 2);
 }
 
-/* The first waits twice, and what it waits for comes after its patience. */
+/* The first waits in vain, and then for what was sent after that. */
 static fault it_is_never_too_late(struct agent *a)
 {
     char byte = 'x';
     if (a->index == 1) {
-        TRY(link_sleep(a->link, 1.2 * SUITE_PATIENCE_S));
+        TRY(hear_at_last(a, 0, 2));
         return link_send(a->link, 0, 1, &byte, 1);
     }
     if (a->index)
         return OK;
     CHECK_FAULT(link_recv(a->link, 1, 1, &byte, 1, NULL), FAULT_TIMEOUT, "s for agent 1");
-    return link_recv(a->link, 1, 1, &byte, 1, NULL);
+    TRY(link_send(a->link, 1, 2, &byte, 1));
+    return hear_at_last(a, 1, 1);
 }
+
+#define STALL_PATIENCE_S (2 * SUITE_PATIENCE_S)
 
 /* The last one's machine stalls, for less than anyone's patience. */
 static fault who_stalls_for_a_while_is_waited_for(struct agent *a)
@@ -55,7 +65,7 @@ static fault who_stalls_for_a_while_is_waited_for(struct agent *a)
     size_t last = a->link->n_members - 1;
     TRY(suite_barrier(a, 1));
     if (a->index == last) {
-        TRY(suite_be_absent(a, 0.5 * SUITE_PATIENCE_S));
+        TRY(suite_be_absent(a, 0.4 * STALL_PATIENCE_S));
         for (size_t i = 0; i < last; i++)
             TRY(link_send(a->link, i, 2, &byte, 1));
     } else {
@@ -195,17 +205,17 @@ const struct link_case cases_of_peers[] = {
      .says = {"Every wait has a deadline, the world's patience", "a silent one FAULT_TIMEOUT"},
      .program = a_wait_ends_with_patience,
      .least = 2,
-     .is_hasty = true},
+     .patience_s = SUITE_PATIENCE_S},
     {.name = "a message that comes after patience is not lost",
      .says = {"What comes after that is not lost: one may wait again."},
      .program = it_is_never_too_late,
      .least = 2,
-     .is_hasty = true},
+     .patience_s = SUITE_PATIENCE_S},
     {.name = "who stalls for less than patience is waited for",
      .says = {"Every wait has a deadline, the world's patience"},
      .program = who_stalls_for_a_while_is_waited_for,
      .least = 2,
-     .is_hasty = true},
+     .patience_s = STALL_PATIENCE_S},
     {.name = "who is there can be reached and takes part",
      .says = {"The peer is alive and can be reached from here, as far as is known.",
               "The peer is alive, can be reached from here, and takes part in round k."},
@@ -214,7 +224,7 @@ const struct link_case cases_of_peers[] = {
      .says = {"The peer's program is known to have come to its end."},
      .program = who_has_ended_has_said_all,
      .least = 2,
-     .is_hasty = true},
+     .patience_s = SUITE_PATIENCE_S},
     {.name = "who is gone is named, to all who deal with it",
      .says = {"a peer known to be gone gives FAULT_PEER with its name",
               "FAULT_PEER when it is known to be gone.",

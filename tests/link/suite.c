@@ -53,6 +53,11 @@ static void put_program_in_place(struct staged *s, struct experiment *e)
     e->strategy.kind = &s->kind;
 }
 
+static double patience_of_case(const struct link_case *c)
+{
+    return c->patience_s > 0 ? c->patience_s : c->one_falls ? SUITE_PATIENCE_S : 20;
+}
+
 static struct experiment *parse(const struct suite *suite, const struct link_case *c)
 {
     struct registry registry = registry_of_everything();
@@ -65,7 +70,7 @@ static struct experiment *parse(const struct suite *suite, const struct link_cas
         "optim: {kind: adam, lr: 0.001}\nengine: {kind: ref, threads: 1}\nworld: %s\nagents: %zu\n"
         "topology: \"complete:%zu\"\nnetwork: {patience_s: %g}\n"
         "train: {epochs: 1, seed: 1, evaluate_every: never, checkpoint_every: never}\n%s",
-        suite->world->name, suite->n, suite->n, c->one_falls || c->is_hasty ? SUITE_PATIENCE_S : 20.0,
+        suite->world->name, suite->n, suite->n, patience_of_case(c),
         script);
     free(script);
     fault f = experiment_parse(text, strlen(text), "suite", NULL, 0, &registry, &e);
@@ -146,7 +151,7 @@ static void run_case(void **state)
 /* Where time is real, patience is spent once, by as few as are needed. */
 static bool is_played(const struct suite *suite, const struct link_case *c)
 {
-    bool takes_long = (c->is_hasty || c->one_falls) && world_named(suite->world->name)->is_in_real_time;
+    bool takes_long = (c->patience_s > 0 || c->one_falls) && world_named(suite->world->name)->is_in_real_time;
     return takes_long ? c->least == suite->n : c->least <= suite->n;
 }
 

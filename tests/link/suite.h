@@ -33,7 +33,7 @@
 #define ROW_OUGHT ((enum row)(ROW_KEPT + 3)) /* room for what a row ought to be; as long as the parameters */
 enum { SUITE_FEW = 7, SUITE_PARAMS = 30000 /* at least */ };
 
-#define SUITE_PATIENCE_S 1.5
+#define SUITE_PATIENCE_S 3.0 /* a busy machine may take a core away from a rank for a second */
 
 struct play;
 
@@ -43,7 +43,7 @@ struct link_case {
     strategy_run *program;
     size_t least;                  /* members that it needs; 0 or 1: any number */
     struct strategy_row row;       /* what else the program asks for, as a strategy does */
-    bool is_hasty;                 /* patience is SUITE_PATIENCE_S, and else long */
+    double patience_s;             /* 0: long, or where one falls SUITE_PATIENCE_S */
     bool diverges;                 /* the play ends with FAULT_NUMBER */
     bool one_falls;                /* the last member's machine goes down: by suite_fall, or ... */
     const char *script;            /* ... where machines do what is written; with %zu for that member */

@@ -65,15 +65,15 @@ print([m["state"] for m in json.load(sys.stdin)["methods"]])' <<<"$out")" = "['f
     faults "$kind: or for one process" "fail-$kind: was begun on 3 ranks" "$veche" resume "fail-$kind"
 }
 
-# While rank 0 trains alone, here for four seconds or so, the others wait longer than their patience, since they hear from it.
+# While rank 0 trains alone, here for six seconds or so, the others wait longer than their patience, since they hear from it.
 rival() {
-    succeeds "$kind: a long rival" launch 3 compare "$work/exp.yaml" world=mpi network.patience_s=1 model=mlp:1000 train.epochs=800 \
+    succeeds "$kind: a long rival" launch 3 compare "$work/exp.yaml" world=mpi network.patience_s=2 model=mlp:1000 train.epochs=1200 \
         'train.evaluate_every=100 epochs' --over strategy.kind=single -o "rival-$kind" --json
     holds "$kind: it is done" test -s "rival-$kind/single/summary.json"
 }
 
 # Paced by a slow network, so that there is always time to interfere.
-paced=(world=mpi network.latency_ms=1 network.patience_s=2 train.epochs=10 'train.checkpoint_every=10 rounds'
+paced=(world=mpi network.latency_ms=2 network.patience_s=2 train.epochs=10 'train.checkpoint_every=10 rounds'
     --over strategy.kind=average,allreduce)
 
 # interfere NAME SIGNAL RANK: in the second method, after its second checkpoint.

@@ -116,7 +116,7 @@ mixed() {
 # ---- stopped, killed, stalled ----
 
 # Paced by a slow network, so that there is always time to interfere.
-paced=(world=mpi network.latency_ms=1 network.patience_s=2 train.epochs=10 'train.checkpoint_every=10 rounds')
+paced=(world=mpi network.latency_ms=2 network.patience_s=2 train.epochs=10 'train.checkpoint_every=10 rounds')
 
 ends() { # PROCESS: it does, or is only waited for, within five seconds
     for _ in $(seq 100); do
@@ -181,8 +181,8 @@ trouble() {
 # A disk that takes longer than others have patience with a rank.
 slow_disk() {
     [[ -e $build/tests/slow_disk.so ]] || { skip_part "$kind: a slow disk" 'sanitizers want to be loaded first'; return; }
-    EACH='[[ $rank != 0 ]] || export SLOW_DISK_MS=1800 LD_PRELOAD='"$build/tests/slow_disk.so" \
-        succeeds "$kind: a disk slower than patience ends no run" launch 3 run exp.yaml name=slow world=mpi network.patience_s=0.8 --json
+    EACH='[[ $rank != 0 ]] || export SLOW_DISK_MS=5000 LD_PRELOAD='"$build/tests/slow_disk.so" \
+        succeeds "$kind: a disk slower than patience ends no run" launch 3 run exp.yaml name=slow world=mpi network.patience_s=3 --json
     holds "$kind: and all is saved" test -e runs/slow/summary.json -a -e runs/slow/model.safetensors
 }
 

@@ -23,7 +23,7 @@ engine: { kind: ref, threads: 1 }
 world: mpi
 topology: cycle:4
 network: { patience_s: 20, latency_ms: 0.2 } # which keeps a run going for a second or two after its second checkpoint
-train: { epochs: 50, seed: 3, evaluate_every: 10 epochs, checkpoint_every: 100 rounds }
+train: { epochs: 80, seed: 3, evaluate_every: 10 epochs, checkpoint_every: 100 rounds }
 Y
 
 # loses NAME RANKS STRATEGY [OVERRIDE...]: rank 2 is killed after the second checkpoint.

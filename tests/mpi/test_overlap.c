@@ -44,8 +44,14 @@ static double share_waited(int bucket_kb)
 static void buckets_leave_less_to_wait_for_on_a_slow_network(void **state)
 {
     (void)state;
-    double whole_gradient = share_waited(0), in_buckets = share_waited(12);
-    if (!(in_buckets < 0.6 * whole_gradient))
+    double whole_gradient, in_buckets;
+    uint64_t misses = 1;
+    for (int tries = 0; tries < 3 && misses; tries++) { /* a rank may be kept from its core for longer than a lesson takes */
+        whole_gradient = share_waited(0);
+        in_buckets = share_waited(12);
+        must(world_largest(crew_ranks(), !(in_buckets < 0.6 * whole_gradient), 20, &misses));
+    }
+    if (misses)
         fail_msg("waiting share %.3f with buckets, %.3f without", in_buckets, whole_gradient);
 }
 
