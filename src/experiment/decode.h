@@ -1,4 +1,4 @@
-/* decode.h - from nodes to settings, by rows: what all sections share. */
+/* decode.h - from nodes to settings, by fields: what all sections share. */
 #ifndef VECHE_EXPERIMENT_DECODE_H
 #define VECHE_EXPERIMENT_DECODE_H
 
@@ -11,32 +11,32 @@ struct decoder {
     const struct node *top;
 };
 
-/* Rows and the struct they fill. */
-struct rows {
-    const struct field *fields;
+/* Fields and the struct they fill. */
+struct fields {
+    const struct field *at;
     size_t n;
     void *settings;
 };
 
-struct rows decode_rows_of(enum section_id id, void *settings);
+struct fields decode_fields_of(enum section_id id, void *settings);
 
-/* What a map may hold: the rows of a chosen kind, those of the section, and keys that are read elsewhere. */
+/* What a map may hold: the fields of a chosen kind, those of the section, and keys that are read elsewhere. */
 struct form {
     const struct kind *kind; /* or NULL */
-    struct rows rows[2];
+    struct fields fields[2];
     const char *const *others; /* NULL-terminated, or NULL */
     const char *bare;          /* choices: the kind that a number or a list is the first setting of, or NULL  */
-    const struct node *first;  /* set by decode_choice: rows[0]'s first setting, written under the kind's name */
+    const struct node *first;  /* set by decode_choice: fields[0]'s first setting, written under the kind's name */
     const struct kinds *short_kinds; /* set by decode_choice: kinds that could have stood as keys */
 };
 
-/* Fills all rows of the form from a map, or from the defaults where `map` is NULL. `blamed` is where a key
+/* Fills all fields of the form from a map, or from the defaults where `map` is NULL. `blamed` is where a key
  * that must be written is missing. */
 fault decode_map(const struct decoder *d, const struct node *map, const struct form *form,
                  const struct node *blamed);
 
-/* One value, or a list of values, by its row. */
-fault decode_field(const struct decoder *d, const struct node *node, const struct field *row, void *settings);
+/* One value, or a list of values, by its field. */
+fault decode_field(const struct decoder *d, const struct node *node, const struct field *field, void *settings);
 
 /* Reads `NAME`, `{kind: NAME, ...}` or `{NAME: its first setting, ...}`. `form` holds what the section has besides the kind's own settings;
  * `fallback` (or NULL) is the kind of a node that is NULL or names none. */

@@ -27,7 +27,7 @@ static fault decode_random(const struct decoder *d, const struct node *item, str
     TRY(decode_map(d, item, &(struct form){.others = others}, item));
     if (out->has_random)
         return fail_node(item, "the chances of events are written twice");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_RANDOM, r)}}, node));
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_RANDOM, r)}}, node));
     if (r->crash_every_s == 0 && r->cut_every_s == 0)
         return fail_node(node, "nothing ever happens: crash_every_s or cut_every_s is expected");
     if (r->crash_every_s == 0 && r->down_s > 0)
@@ -65,7 +65,7 @@ static fault decode_event(const struct decoder *d, struct roll *roll, const stru
     struct event_written written = {0};
     const struct node *what;
     TRY(decode_map(
-        d, item, &(struct form){.rows = {decode_rows_of(SECTION_EVENT, &written)}, .others = others}, item));
+        d, item, &(struct form){.fields = {decode_fields_of(SECTION_EVENT, &written)}, .others = others}, item));
     TRY(find_event(item, &what, &out->kind));
     out->at_s = written.at_s;
     out->place = item->place;

@@ -24,7 +24,7 @@ static fault decode_from(const struct decoder *d, const struct node *node, const
 {
     const struct kind *kind = layer->kind;
     if (from && !layer->from.n)
-        TRY(decode_field(d, from, &section_rows[SECTION_LAYER].fields[LAYER_FROM], layer));
+        TRY(decode_field(d, from, &section_table[SECTION_LAYER].fields[LAYER_FROM], layer));
     if (from && !layer->from.n)
         return fail_node(from, "a layer's name is expected here, or a list of names");
     if (kind->joins_layers && !from)
@@ -41,7 +41,7 @@ static fault decode_layer_settings(const struct decoder *d, const struct node *n
     const struct kind *kind = choice->kind;
     struct form form = {
         .kind = kind,
-        .rows = {{kind->fields, kind->n_fields, choice->settings}, decode_rows_of(SECTION_LAYER, layer)},
+        .fields = {{kind->fields, kind->n_fields, choice->settings}, decode_fields_of(SECTION_LAYER, layer)},
         .others = kind->holds_layers ? holder : NULL};
     const struct node *body = settings && kind->holds_layers ? settings : NULL;
     const struct node *from = is_from(kind, settings) ? settings : NULL;

@@ -14,16 +14,16 @@
 fault decode_topology(const struct decoder *d, struct topology_settings *out)
 {
     const struct node *node = node_find(d->top, "topology"), *graph = node;
-    struct rows rows = decode_rows_of(SECTION_TOPOLOGY, out);
+    struct fields fields = decode_fields_of(SECTION_TOPOLOGY, out);
     struct choice named;
     if (!node)
-        return field_defaults(rows.fields, rows.n, d->arena, out);
+        return field_defaults(fields.at, fields.n, d->arena, out);
     if (node->kind == NODE_MAP) {
-        TRY(decode_map(d, node, &(struct form){.rows = {rows}}, node));
+        TRY(decode_map(d, node, &(struct form){.fields = {fields}}, node));
         graph = node_find(node, "graph");
     } else {
-        TRY(decode_field(d, node, &rows.fields[0], out));
-        TRY(field_defaults(rows.fields, rows.n, d->arena, out));
+        TRY(decode_field(d, node, &fields.at[0], out));
+        TRY(field_defaults(fields.at, fields.n, d->arena, out));
     }
     out->written = true;
     out->place = graph->place;
@@ -63,7 +63,7 @@ static fault decode_across(const struct decoder *d, const struct node *node, str
         return OK;
     if (!out->site_of)
         return fail_key(node, "this is the wire between sites, but no sites are written");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_WIRE, &out->across)}}, node));
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_WIRE, &out->across)}}, node));
     wire_finish(&out->across);
     return OK;
 }
@@ -95,12 +95,12 @@ static fault decode_link(const struct decoder *d, struct roll *roll, const struc
     /* the pair first: what is not written of the wire follows from it */
     struct wire ignored;
     struct form form = {
-        .rows = {decode_rows_of(SECTION_LINK, &written), decode_rows_of(SECTION_WIRE, &ignored)}};
+        .fields = {decode_fields_of(SECTION_LINK, &written), decode_fields_of(SECTION_WIRE, &ignored)}};
     TRY(decode_map(d, node, &form, node));
     TRY(roll_pair(roll, node_find(node, "between"), &written.between, &ends));
     uint32_t a = ends.agents[0], b = ends.agents[1];
     out->it = (struct wire_between){a < b ? a : b, a < b ? b : a, network_wire(network, a, b)};
-    form.rows[1].settings = &out->it.wire;
+    form.fields[1].settings = &out->it.wire;
     TRY(decode_map(d, node, &form, node));
     wire_finish(&out->it.wire);
     return OK;
@@ -138,7 +138,7 @@ fault decode_network(const struct decoder *d, int64_t agents, int64_t members, s
 {
     static const char *const others[] = {"sites", "across", "links", NULL};
     const struct node *node = node_find(d->top, "network");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_NETWORK, out)}, .others = others},
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_NETWORK, out)}, .others = others},
                    d->top));
     wire_finish(&out->within);
     out->across = out->within;

@@ -163,7 +163,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     /* Make and free stage->shared, where it is needed; may be NULL. What was made before a fault is freed by close. */
     fault (*open)(const struct stage *s, void **shared);
     void (*close)(void *shared);
-    /* What can be wrong with its settings beyond their rows; may be NULL. */
+    /* What can be wrong with its settings beyond their ranges; may be NULL. */
     fault (*check)(const struct experiment *e, size_t n_agents);
     /* The same, where it depends on the graph of the agents; may be NULL. */
     fault (*check_topology)(const struct experiment *e, const struct topology *t);

@@ -115,35 +115,13 @@ static fault allreduce_rejoin(struct agent *a)
     return s->backups ? backups_rejoin(a) : agent_rejoin_group(a);
 }
 
-#define AT(member) offsetof(struct allreduce, member)
 static const struct field fields[] = {
-    {.name = "algorithm",
-     .kind = FIELD_CHOICE,
-     .offset = AT(algorithm),
-     .fallback = "auto",
-     .choices = collective_names,
-     .help = "how the gradients are summed"},
-    {.name = "bucket_kb",
-     .kind = FIELD_REAL,
-     .offset = AT(bucket_kb),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help =
-         "gradients go in buckets of so many KiB while the backward pass goes on; 0: in one piece after it"},
-    {.name = "backups",
-     .kind = FIELD_INT,
-     .offset = AT(backups),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e5,
-     .help = "so many agents need not be waited for: the first gradients of a round count, late ones are "
-             "dropped"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "average batchnorm's running statistics, too"},
+    CHOICE_FIELD(struct allreduce, algorithm, "auto", collective_names, "how the gradients are summed"),
+    REAL_FIELD(struct allreduce, bucket_kb, "0", 0, 1e9,
+               "gradients go in buckets of so many KiB while the backward pass goes on; 0: in one piece after it"),
+    INT_FIELD(struct allreduce, backups, "0", 0, 1e5,
+              "so many agents need not be waited for: the first gradients of a round count, late ones are dropped"),
+    FLAG_FIELD(struct allreduce, mix_statistics, "false", "average batchnorm's running statistics, too"),
 };
 
 static const struct strategy_row row = {.run = allreduce_run,

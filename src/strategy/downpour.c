@@ -41,24 +41,13 @@ static fault downpour_open(const struct stage *stage, void **shared)
     return ps_open(stage, as_ps(stage->experiment->strategy.settings), shared);
 }
 
-#define AT(member) offsetof(struct downpour, member)
 static const struct field fields[] = {
-    {.name = "push_every",
-     .kind = FIELD_INT,
-     .offset = AT(push_every),
-     .fallback = "5",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one push to the next; gradients are summed meanwhile"},
-    {.name = "pull_every",
-     .kind = FIELD_INT,
-     .offset = AT(pull_every),
-     .fallback = "5",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one pull to the next; an agent takes steps of its own meanwhile"},
-    SERVERS_FIELD(AT(servers)),
-    REPLICATE_EVERY_FIELD(AT(replicate_every)),
+    INT_FIELD(struct downpour, push_every, "5", 1, 1e9,
+              "rounds from one push to the next; gradients are summed meanwhile"),
+    INT_FIELD(struct downpour, pull_every, "5", 1, 1e9,
+              "rounds from one pull to the next; an agent takes steps of its own meanwhile"),
+    SERVERS_FIELD(struct downpour),
+    REPLICATE_EVERY_FIELD(struct downpour),
 };
 
 static const struct strategy_row row = {

@@ -89,23 +89,11 @@ static fault gossip_run(struct agent *a)
     return OK;
 }
 
-#define AT(member) offsetof(struct gossip, member)
 static const struct field fields[] = {
-    {.name = "every",
-     .kind = FIELD_INT,
-     .offset = AT(every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one gossip to the next"},
-    {.name = "pairs",
-     .kind = FIELD_INT,
-     .offset = AT(pairs),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "random edges a round, one after the other, at most 16 for each edge; 0: as many as there are edges"},
-    MIXED_FIELDS(AT(mixed)),
+    INT_FIELD(struct gossip, every, "1", 1, 1e9, "rounds from one gossip to the next"),
+    INT_FIELD(struct gossip, pairs, "0", 0, 1e9,
+              "random edges a round, one after the other, at most 16 for each edge; 0: as many as there are edges"),
+    MIXED_FIELDS(struct gossip),
 };
 
 /* On average of each edge in a round: what more would average is the same already. */

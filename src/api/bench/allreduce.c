@@ -24,42 +24,13 @@ struct allreduce_bench {
 
 static const char *const worlds[] = {"local", "mpi", NULL};
 
-#define AT(member) offsetof(struct allreduce_bench, member)
-static const struct field rows[] = {
-    {.name = "world",
-     .kind = FIELD_CHOICE,
-     .offset = AT(world),
-     .fallback = "local",
-     .choices = worlds,
-     .help = "virtual time on a network, or real time between ranks"},
-    {.name = "agents",
-     .kind = FIELD_INT,
-     .offset = AT(agents),
-     .fallback = "16",
-     .min = 1,
-     .max = 1024,
-     .help = "that sum"},
-    {.name = "floats",
-     .kind = FIELD_INT,
-     .offset = AT(floats),
-     .fallback = "1000000",
-     .min = 1,
-     .max = 1e12,
-     .help = "each of them has"},
-    {.name = "latency_ms",
-     .kind = FIELD_REAL,
-     .offset = AT(latency_ms),
-     .fallback = "1",
-     .min = 0,
-     .max = 1e9,
-     .help = "of every wire"},
-    {.name = "bandwidth_mbps",
-     .kind = FIELD_REAL,
-     .offset = AT(bandwidth_mbps),
-     .fallback = "1000",
-     .min = 1e-6,
-     .max = 1e9,
-     .help = "of every card, in each direction"},
+static const struct field fields[] = {
+    CHOICE_FIELD(struct allreduce_bench, world, "local", worlds,
+                 "virtual time on a network, or real time between ranks"),
+    INT_FIELD(struct allreduce_bench, agents, "16", 1, 1024, "that sum"),
+    INT_FIELD(struct allreduce_bench, floats, "1000000", 1, 1e12, "each of them has"),
+    REAL_FIELD(struct allreduce_bench, latency_ms, "1", 0, 1e9, "of every wire"),
+    REAL_FIELD(struct allreduce_bench, bandwidth_mbps, "1000", 1e-6, 1e9, "of every card, in each direction"),
 };
 
 /* With 272,386 parameters. */
@@ -211,7 +182,7 @@ fault bench_allreduce(const char *const *settings, size_t n, char **json)
         return bench_ranks(settings, n, json);
     struct arena arena = {0};
     struct allreduce_bench s = {0};
-    fault f = bench_settings(rows, sizeof rows / sizeof *rows, settings, n, &arena, &s);
+    fault f = bench_settings(fields, sizeof fields / sizeof *fields, settings, n, &arena, &s);
     if (!f)
         f = play(&s, json);
     arena_release(&arena);

@@ -296,35 +296,15 @@ static fault ps_check(const struct experiment *e, size_t n_agents)
 
 static const char *const modes[] = {"sync", "async", "ssp", NULL};
 
-#define AT(member) offsetof(struct ps, member)
 static const struct field fields[] = {
-    {.name = "mode",
-     .kind = FIELD_CHOICE,
-     .offset = AT(mode),
-     .fallback = "sync",
-     .choices = modes,
-     .help = "all gradients of a round together, each as it comes, or that with bounded staleness"},
-    {.name = "staleness",
-     .kind = FIELD_INT,
-     .offset = AT(staleness),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "ssp: pushes that an agent may be ahead of the slowest"},
-    {.name = "staleness_aware",
-     .kind = FIELD_FLAG,
-     .offset = AT(staleness_aware),
-     .fallback = "false",
-     .help = "divide the step by the staleness of its gradient"},
-    SERVERS_FIELD(AT(servers)),
-    {.name = "tree",
-     .kind = FIELD_INT,
-     .offset = AT(tree),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e6,
-     .help = "sync: nodes between agents and servers sum the gradients of so many; 0: none"},
-    REPLICATE_EVERY_FIELD(AT(replicate_every)),
+    CHOICE_FIELD(struct ps, mode, "sync", modes,
+                 "all gradients of a round together, each as it comes, or that with bounded staleness"),
+    INT_FIELD(struct ps, staleness, "0", 0, 1e9, "ssp: pushes that an agent may be ahead of the slowest"),
+    FLAG_FIELD(struct ps, staleness_aware, "false", "divide the step by the staleness of its gradient"),
+    SERVERS_FIELD(struct ps),
+    INT_FIELD(struct ps, tree, "0", 0, 1e6,
+              "sync: nodes between agents and servers sum the gradients of so many; 0: none"),
+    REPLICATE_EVERY_FIELD(struct ps),
 };
 
 static const struct strategy_row row = {

@@ -19,17 +19,10 @@ struct ps { /* what parameter servers do: by the settings of `ps`, or of `downpo
     int64_t servers, tree, push_every, pull_every, replicate_every;
 };
 
-/* The rows of settings that `ps` and `downpour` have alike, at these offsets. */
-#define SERVERS_FIELD(at)                                                                                    \
-    {                                                                                                        \
-        .name = "servers", .kind = FIELD_INT, .offset = (at), .fallback = "1", .min = 1, .max = 1e4,         \
-        .help = "servers, each for its part of the parameters"                                               \
-    }
-#define REPLICATE_EVERY_FIELD(at)                                                                            \
-    {                                                                                                        \
-        .name = "replicate_every", .kind = FIELD_INT, .offset = (at), .fallback = "0", .min = 0, .max = 1e9, \
-        .help = "updates from one copy for a server's standby to the next; 0: no standbys"                   \
-    }
+/* Fields that `ps` and `downpour` have alike. */
+#define SERVERS_FIELD(owner) INT_FIELD(owner, servers, "1", 1, 1e4, "servers, each for its part of the parameters")
+#define REPLICATE_EVERY_FIELD(owner)                                                                         \
+    INT_FIELD(owner, replicate_every, "0", 0, 1e9, "updates from one copy for a server's standby to the next; 0: no standbys")
 
 #define ROW_SUM ROW_KEPT /* of the gradients of those below a node, or of the rounds since the last push */
 
