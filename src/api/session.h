@@ -65,11 +65,11 @@ struct veche_run {
     char measured[256]; /* what `machines: measured` came to, to be noted; mostly empty */
     double best_accuracy;
     struct standing standing;
-    struct pace { /* samples lately, for the rate that people see */
+    struct throughput { /* samples lately, for the rate that people see */
         double at_s;
         uint64_t samples;
         double rate;
-    } pace;
+    } throughput;
     char status[16], engine_line[512];
 };
 

@@ -98,9 +98,9 @@ struct span piece_of(const struct pieces *all, size_t i)
 
 /* ---- the tree ---- */
 
-struct seat tree_seat(size_t rank, size_t n)
+struct kin tree_kin(size_t rank, size_t n)
 {
-    struct seat at = {0};
+    struct kin at = {0};
     size_t head = 0;
     while (n > 1) {
         size_t kept = n / 2, other = head + kept;

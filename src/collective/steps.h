@@ -62,12 +62,12 @@ size_t piece_longest(size_t floats);
 /* Whoever heads a range of ranks gives its upper half, the longer one, to the first of that half, and goes on
  * with the rest. With the longer halves given away first, some path from the root is as long as ceil(log2 n)
  * steps for every n, so the steps of all other paths find their time beside it. */
-struct seat {
+struct kin {
     size_t parent;    /* of rank 0: itself */
     size_t child[64]; /* the one with the largest range first */
     size_t n_children;
 };
-struct seat tree_seat(size_t rank, size_t n);
+struct kin tree_kin(size_t rank, size_t n);
 
 /* ---- recursive halving and doubling among 2^levels members ---- */
 

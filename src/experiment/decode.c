@@ -118,7 +118,7 @@ static fault at_node(fault f, const struct node *node)
 }
 
 /* One element by itself, so that a fault has its place. */
-static fault check_element(const struct decoder *d, const struct node *item, const struct field *field)
+static fault check_element(const struct document *d, const struct node *item, const struct field *field)
 {
     enum field_kind kind = field->kind == FIELD_TEXTS ? FIELD_TEXT : field->whole ? FIELD_INT : FIELD_REAL;
     TRY(check_scalar(item, kind, field_kind_name(kind)));
@@ -131,7 +131,7 @@ static fault check_element(const struct decoder *d, const struct node *item, con
     return at_node(field_read_list(&alone, (const char *const[]){item->text}, 1, d->arena, &nowhere), item);
 }
 
-static fault decode_list(const struct decoder *d, const struct node *list, const struct field *field,
+static fault decode_list(const struct document *d, const struct node *list, const struct field *field,
                          void *settings)
 {
     const char **texts = ARENA_NEW(d->arena, const char *, list->n + 1);
@@ -145,7 +145,7 @@ static fault decode_list(const struct decoder *d, const struct node *list, const
     return field_read_list(field, texts, n, d->arena, settings);
 }
 
-fault decode_field(const struct decoder *d, const struct node *node, const struct field *field, void *settings)
+fault decode_field(const struct document *d, const struct node *node, const struct field *field, void *settings)
 {
     bool lists = field->kind == FIELD_REALS || field->kind == FIELD_TEXTS;
     if (lists && node->kind == NODE_LIST)
@@ -154,7 +154,7 @@ fault decode_field(const struct decoder *d, const struct node *node, const struc
     return at_node(field_read(field, node->text, d->arena, settings), node);
 }
 
-static fault decode_one(const struct decoder *d, const struct node *node, const struct field *field,
+static fault decode_one(const struct document *d, const struct node *node, const struct field *field,
                         void *settings, const struct node *blamed)
 {
     if (node)
@@ -164,7 +164,7 @@ static fault decode_one(const struct decoder *d, const struct node *node, const 
     return field->optional ? OK : fail_node(blamed, "the key '%s' is missing (%s)", field->name, field->help);
 }
 
-static fault decode_fields(const struct decoder *d, const struct node *map, const struct fields *fields,
+static fault decode_fields(const struct document *d, const struct node *map, const struct fields *fields,
                            const struct node *first, const struct node *blamed)
 {
     for (size_t i = 0; i < fields->n; i++) {
@@ -177,7 +177,7 @@ static fault decode_fields(const struct decoder *d, const struct node *map, cons
     return OK;
 }
 
-fault decode_map(const struct decoder *d, const struct node *map, const struct form *form,
+fault decode_map(const struct document *d, const struct node *map, const struct form *form,
                  const struct node *blamed)
 {
     if (map && map->kind != NODE_MAP)
@@ -210,7 +210,7 @@ static fault unknown_kind(const struct node *node, const char *name, enum catego
                      known);
 }
 
-fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,
+fault decode_kind(const struct document *d, const struct node *node, const char *name, enum category category,
                   struct choice *out)
 {
     const struct kinds *kinds = &d->registry->of[category];
@@ -257,7 +257,7 @@ const struct node *decode_first_setting(const struct node *choice, const struct 
     return node_find(choice, "kind") || !named ? (set ? set : choice) : named;
 }
 
-static fault decode_named(const struct decoder *d, const struct node *node, const struct node *named,
+static fault decode_named(const struct document *d, const struct node *node, const struct node *named,
                           const char *name, enum category category, struct form form, struct choice *out)
 {
     const struct node *blamed = node ? node : d->top;
@@ -267,7 +267,7 @@ static fault decode_named(const struct decoder *d, const struct node *node, cons
     return decode_map(d, node && node->kind == NODE_MAP ? node : NULL, &form, blamed);
 }
 
-fault decode_choice(const struct decoder *d, const struct node *node, enum category category,
+fault decode_choice(const struct document *d, const struct node *node, enum category category,
                     const char *fallback, struct form form, struct choice *out)
 {
     const struct kinds *kinds = &d->registry->of[category];

@@ -5,7 +5,7 @@
 #include "experiment/experiment.h"
 #include "experiment/sections.h"
 
-struct decoder {
+struct document { /* an experiment that is being decoded, and by what */
     const struct registry *registry; /* borrowed */
     struct arena *arena;             /* borrowed: the experiment's */
     const struct node *top;
@@ -32,43 +32,43 @@ struct form {
 
 /* Fills all fields of the form from a map, or from the defaults where `map` is NULL. `blamed` is where a key
  * that must be written is missing. */
-fault decode_map(const struct decoder *d, const struct node *map, const struct form *form,
+fault decode_map(const struct document *d, const struct node *map, const struct form *form,
                  const struct node *blamed);
 
 /* One value, or a list of values, by its field. */
-fault decode_field(const struct decoder *d, const struct node *node, const struct field *field, void *settings);
+fault decode_field(const struct document *d, const struct node *node, const struct field *field, void *settings);
 
 /* Reads `NAME`, `{kind: NAME, ...}` or `{NAME: its first setting, ...}`. `form` holds what the section has besides the kind's own settings;
  * `fallback` (or NULL) is the kind of a node that is NULL or names none. */
-fault decode_choice(const struct decoder *d, const struct node *node, enum category category,
+fault decode_choice(const struct document *d, const struct node *node, enum category category,
                     const char *fallback, struct form form, struct choice *out);
 
 /* Where the first setting of a choice was written, or else the choice itself: the place of complaints about it. */
 const struct node *decode_first_setting(const struct node *choice, const struct kind *kind);
 
 /* The kind a name stands for, with room for its settings. */
-fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,
+fault decode_kind(const struct document *d, const struct node *node, const char *name, enum category category,
                   struct choice *out);
 
 /* The network: a name, or a list of layers (layers.c). */
-fault decode_model(const struct decoder *d, const struct node *node, struct model_settings *out);
+fault decode_model(const struct document *d, const struct node *node, struct model_settings *out);
 
 /* The surroundings of the agents (machines.c, network.c, events.c). What they say of single agents is checked against
  * the number of agents. */
-fault decode_topology(const struct decoder *d, struct topology_settings *out);
-fault decode_machines(const struct decoder *d, int64_t agents, struct machine_settings *out);
-fault decode_network(const struct decoder *d, int64_t agents, int64_t members, struct network_settings *out);
-fault decode_events(const struct decoder *d, int64_t members, struct event_settings *out);
+fault decode_topology(const struct document *d, struct topology_settings *out);
+fault decode_machines(const struct document *d, int64_t agents, struct machine_settings *out);
+fault decode_network(const struct document *d, int64_t agents, int64_t members, struct network_settings *out);
+fault decode_events(const struct document *d, int64_t members, struct event_settings *out);
 
 /* Agents named by number (roll.c): each is there, and none is called twice in one call. */
 struct roll {
-    const struct decoder *d; /* borrowed */
+    const struct document *d; /* borrowed */
     int64_t agents;
     uint32_t *called; /* [agents]: the call in which each was named last */
     uint32_t call;
 };
 
-fault roll_init(struct roll *r, const struct decoder *d, int64_t agents);
+fault roll_init(struct roll *r, const struct document *d, int64_t agents);
 /* `numbers` as decode_field read them from `node`: one number or a list. A single group of one or more. */
 fault roll_agents(struct roll *r, const struct node *node, const struct reals *numbers, struct groups *out);
 /* Likewise, exactly two. */

@@ -19,7 +19,7 @@ const char *const event_names[N_EVENTS] = {
     [EVENT_MEND] = "mend",   [EVENT_PARTITION] = "partition", [EVENT_HEAL] = "heal",
 };
 
-static fault decode_random(const struct decoder *d, const struct node *item, struct event_settings *out)
+static fault decode_random(const struct document *d, const struct node *item, struct event_settings *out)
 {
     static const char *const others[] = {"random", NULL};
     const struct node *node = node_find(item, "random");
@@ -58,7 +58,7 @@ static fault find_event(const struct node *item, const struct node **what, enum 
                      "nothing happens here: crash, stall, return, cut, mend, partition or heal is expected");
 }
 
-static fault decode_event(const struct decoder *d, struct roll *roll, const struct node *item,
+static fault decode_event(const struct document *d, struct roll *roll, const struct node *item,
                           struct event *out)
 {
     static const char *const others[] = {"partition", NULL};
@@ -84,7 +84,7 @@ static fault decode_event(const struct decoder *d, struct roll *roll, const stru
     }
 }
 
-fault decode_events(const struct decoder *d, int64_t members, struct event_settings *out)
+fault decode_events(const struct document *d, int64_t members, struct event_settings *out)
 {
     const struct node *node = node_find(d->top, "events");
     if (!node)

@@ -17,13 +17,13 @@ enum { MOST_BYTES = 1 << 20 };
 
 static const char *const only_kind[] = {"kind", NULL};
 
-static fault find_section(const struct decoder *d, const char *name, const struct node **out)
+static fault find_section(const struct document *d, const char *name, const struct node **out)
 {
     *out = node_find(d->top, name);
     return *out ? OK : fail_node(d->top, "the section '%s' is missing", name);
 }
 
-static fault decode_data(const struct decoder *d, struct data_settings *out)
+static fault decode_data(const struct document *d, struct data_settings *out)
 {
     static const char *const others[] = {"set", "split", NULL};
     const struct node *data;
@@ -46,7 +46,7 @@ static fault decode_data(const struct decoder *d, struct data_settings *out)
     return OK;
 }
 
-static fault decode_optim(const struct decoder *d, struct optim_settings *out)
+static fault decode_optim(const struct document *d, struct optim_settings *out)
 {
     static const char *const others[] = {"kind", "schedule", NULL};
     const struct node *optim;
@@ -58,7 +58,7 @@ static fault decode_optim(const struct decoder *d, struct optim_settings *out)
                          &out->schedule);
 }
 
-static fault decode_stop(const struct decoder *d, const struct node *node, struct stop_settings *out)
+static fault decode_stop(const struct document *d, const struct node *node, struct stop_settings *out)
 {
     if (!node || (node->kind == NODE_VALUE && text_is(node->text, "never")))
         return OK;
@@ -69,7 +69,7 @@ static fault decode_stop(const struct decoder *d, const struct node *node, struc
     return node->n ? OK : fail_node(node, "nothing is written here that could end a run: accuracy, loss or no_progress");
 }
 
-static fault decode_train(const struct decoder *d, int64_t batch, struct train_settings *out)
+static fault decode_train(const struct document *d, int64_t batch, struct train_settings *out)
 {
     static const char *const others[] = {"stop", NULL};
     const struct node *train;
@@ -101,7 +101,7 @@ static char *name_of_file(const char *source, struct arena *arena)
     return *name ? name : arena_text(arena, "experiment");
 }
 
-static fault decode_top(const struct decoder *d, struct experiment *e)
+static fault decode_top(const struct document *d, struct experiment *e)
 {
     static const char *const others[] = {"data",  "model",  "optim",    "topology", "strategy", "world",
                                          "train", "engine", "machines", "network",  "events",   NULL};
@@ -115,7 +115,7 @@ static fault decode_top(const struct decoder *d, struct experiment *e)
     return e->name ? OK : OUT_OF_MEMORY;
 }
 
-static fault decode_experiment(const struct decoder *d, struct experiment *e)
+static fault decode_experiment(const struct document *d, struct experiment *e)
 {
     if (d->top->kind != NODE_MAP)
         return fail_node(d->top,
@@ -148,7 +148,7 @@ static fault parse_into(const char *text, size_t n_bytes, const char *const *ove
     TRY(tree_read(text, n_bytes, e->source, &e->arena, &top));
     for (size_t i = 0; i < n_overrides; i++)
         TRY(tree_override(top, overrides[i], &e->arena));
-    struct decoder d = {registry, &e->arena, top};
+    struct document d = {registry, &e->arena, top};
     return decode_experiment(&d, e);
 }
 

@@ -244,7 +244,7 @@ static fault check_speed(const struct node *node, int64_t agents, const struct c
     return OK;
 }
 
-static fault check_stragglers(const struct decoder *d, const struct node *node, int64_t agents,
+static fault check_stragglers(const struct document *d, const struct node *node, int64_t agents,
                               struct choice *c)
 {
     if (c->kind != &straggler_rows[1])
@@ -264,7 +264,7 @@ static fault check_stragglers(const struct decoder *d, const struct node *node, 
     return OK;
 }
 
-fault decode_machines(const struct decoder *d, int64_t agents, struct machine_settings *out)
+fault decode_machines(const struct document *d, int64_t agents, struct machine_settings *out)
 {
     static const char *const others[] = {"kind", "speed", "stragglers", NULL}, *const only_kind[] = {"kind", NULL};
     const struct node *node = node_find(d->top, "machines");

@@ -11,7 +11,7 @@
 
 #include "experiment/decode.h"
 
-fault decode_topology(const struct decoder *d, struct topology_settings *out)
+fault decode_topology(const struct document *d, struct topology_settings *out)
 {
     const struct node *node = node_find(d->top, "topology"), *graph = node;
     struct fields fields = decode_fields_of(SECTION_TOPOLOGY, out);
@@ -38,7 +38,7 @@ static void wire_finish(struct wire *w)
 
 /* Agents that learn must each have a site; those that help are at the first one where nothing else is said.
  */
-static fault decode_sites(const struct decoder *d, const struct node *node, int64_t agents, int64_t members,
+static fault decode_sites(const struct document *d, const struct node *node, int64_t agents, int64_t members,
                           struct network_settings *out)
 {
     struct roll roll;
@@ -56,7 +56,7 @@ static fault decode_sites(const struct decoder *d, const struct node *node, int6
     return OK;
 }
 
-static fault decode_across(const struct decoder *d, const struct node *node, struct network_settings *out)
+static fault decode_across(const struct document *d, const struct node *node, struct network_settings *out)
 {
     out->across = out->within;
     if (!node)
@@ -87,7 +87,7 @@ static int compare_links(const void *x, const void *y)
     return by_pair ? by_pair : (a->index > b->index) - (a->index < b->index);
 }
 
-static fault decode_link(const struct decoder *d, struct roll *roll, const struct node *node,
+static fault decode_link(const struct document *d, struct roll *roll, const struct node *node,
                          const struct network_settings *network, struct found_link *out)
 {
     struct link_written written;
@@ -106,7 +106,7 @@ static fault decode_link(const struct decoder *d, struct roll *roll, const struc
     return OK;
 }
 
-static fault decode_links(const struct decoder *d, const struct node *node, int64_t members,
+static fault decode_links(const struct document *d, const struct node *node, int64_t members,
                           struct network_settings *out)
 {
     if (node->kind != NODE_LIST)
@@ -134,7 +134,7 @@ static fault decode_links(const struct decoder *d, const struct node *node, int6
     return OK;
 }
 
-fault decode_network(const struct decoder *d, int64_t agents, int64_t members, struct network_settings *out)
+fault decode_network(const struct document *d, int64_t agents, int64_t members, struct network_settings *out)
 {
     static const char *const others[] = {"sites", "across", "links", NULL};
     const struct node *node = node_find(d->top, "network");

@@ -7,7 +7,7 @@
 
 #include "experiment/decode.h"
 
-fault roll_init(struct roll *r, const struct decoder *d, int64_t agents)
+fault roll_init(struct roll *r, const struct document *d, int64_t agents)
 {
     *r = (struct roll){.d = d, .agents = agents, .called = ARENA_NEW(d->arena, uint32_t, agents)};
     return r->called ? OK : OUT_OF_MEMORY;

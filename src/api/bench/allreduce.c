@@ -50,10 +50,10 @@ enum { MOST_FLOATS = 1 << 18 };
 struct trial { /* what the agents share */
     size_t floats;
     double apart_s; /* from the beginning of one sum to that of the next: a power of two */
-    struct outcome {
+    struct timing {
         double seconds;
         uint64_t messages, bytes; /* sent by the busiest */
-    } outcomes[N_COLLECTIVES];
+    } timings[N_COLLECTIVES];
 };
 
 /* At this moment, in the order of ranks; these times are exact in binary. */
@@ -64,7 +64,7 @@ static fault wake_together(struct agent *a, double at_s, double apart_s)
     return link_sleep(a->link, at_s - early);
 }
 
-static fault sum_once(struct agent *a, const struct collective *c, size_t floats, struct outcome *o)
+static fault sum_once(struct agent *a, const struct collective *c, size_t floats, struct timing *o)
 {
     struct link_counts before = a->link->counts;
     double began = link_now_s(a->link);
@@ -82,7 +82,7 @@ static fault sum_by_all(struct agent *a)
     struct trial *t = a->stage->shared;
     for (size_t i = 0; i < N_COLLECTIVES; i++) {
         TRY(wake_together(a, t->apart_s * (double)(i + 1), t->apart_s));
-        TRY(sum_once(a, collective_rows[i], t->floats, &t->outcomes[i]));
+        TRY(sum_once(a, collective_rows[i], t->floats, &t->timings[i]));
     }
     return OK;
 }
@@ -102,9 +102,9 @@ static json_t *figures_of(const struct allreduce_bench *s, const struct trial *t
 {
     double scale = (double)s->floats / (double)t->floats;
     return json_pack("{s:s, s:f, s:f, s:I, s:f}", "algorithm", collective_names[i], "seconds",
-                     t->outcomes[i].seconds, "predicted_s", predicted_s(s, i), "messages",
-                     (json_int_t)t->outcomes[i].messages, "megabytes",
-                     (double)t->outcomes[i].bytes * scale / 1e6);
+                     t->timings[i].seconds, "predicted_s", predicted_s(s, i), "messages",
+                     (json_int_t)t->timings[i].messages, "megabytes",
+                     (double)t->timings[i].bytes * scale / 1e6);
 }
 
 static fault print(const struct allreduce_bench *s, const struct trial *t, char **json)
@@ -116,7 +116,7 @@ static fault print(const struct allreduce_bench *s, const struct trial *t, char 
             json_decref(list);
             return OUT_OF_MEMORY;
         }
-        if (t->outcomes[i].seconds < t->outcomes[fastest].seconds)
+        if (t->timings[i].seconds < t->timings[fastest].seconds)
             fastest = i;
     }
     return bench_print(json_pack("{s:I, s:I, s:f, s:f, s:s, s:o}", "agents", (json_int_t)s->agents, "floats",

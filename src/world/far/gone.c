@@ -35,14 +35,14 @@ static void let_go_of(struct far *w, size_t member)
 
 static void drop_questions_of(struct far *w, size_t member)
 {
-    for (struct message **at = &w->asked; *at;) {
-        struct message *m = *at;
+    for (struct incoming **at = &w->asked; *at;) {
+        struct incoming *m = *at;
         if (m->from != member) {
             at = &m->next;
             continue;
         }
         *at = m->next;
-        message_drop(w, m);
+        incoming_drop(w, m);
     }
     w->asked_end = &w->asked;
     while (*w->asked_end)

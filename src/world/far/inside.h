@@ -32,8 +32,8 @@
 
 enum { MOST_BODIES = 24 };
 
-struct message { /* heard, and not yet let go */
-    struct message *next;
+struct incoming { /* heard, and not yet let go */
+    struct incoming *next;
     size_t from;
     struct head head;
     struct passage bodies[MOST_BODIES];
@@ -41,7 +41,7 @@ struct message { /* heard, and not yet let go */
     double due_s; /* the real time at which it is there, on a network that is slower than the real one */
     size_t room;  /* of bytes */
     unsigned char *bytes;
-    struct message *next_in_hand; /* an agent has it, and its rows are still where they were offered */
+    struct incoming *next_in_hand; /* an agent has it, and its rows are still where they were offered */
 };
 
 struct sending {
@@ -56,7 +56,7 @@ struct sending {
 };
 
 struct peer {
-    struct message *arriving, **arriving_end; /* in the order in which they were sent */
+    struct incoming *arriving, **arriving_end; /* in the order in which they were sent */
     double heard_s;                           /* when anything came from it, in real time */
     bool has_ended, is_gone;
     uint64_t sent, heard; /* messages of agents to it and from it */
@@ -66,7 +66,7 @@ struct peer {
     uint64_t probe; /* the last it has answered */
     bool has_closed;
     bool has_left;        /* its farewell has come */
-    struct message *seen; /* owned: its answer to a look */
+    struct incoming *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
     char processor[64];        /* what it computes with, see engine_processor */
@@ -113,16 +113,16 @@ struct far {
     struct peer *peers;          /* owned */
     struct sending *sendings;
     struct sending *free_sendings;
-    struct message *free_messages;
+    struct incoming *free_messages;
     struct blank {
         struct blank *next;
     } * blanks[64];     /* memory for bytes, by the logarithm of its size */
     size_t piece_bytes; /* the most that travels as one body */
     struct packet_bounds bounds;
     uint64_t offers;         /* made so far */
-    struct message *in_hand; /* offered to me, with my agent, and not yet fetched */
-    struct message *mail, **mail_end;
-    struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
+    struct incoming *in_hand; /* offered to me, with my agent, and not yet fetched */
+    struct incoming *mail, **mail_end;
+    struct incoming *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
     size_t n_gone;
     double looked_s; /* for those that are gone */
@@ -131,7 +131,7 @@ struct far {
     uint64_t writes, writes_at_lesson; /* of my parameters */
     bool keeps_copy;   /* lessons run on the second replica, since peers may write the first at any time */
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
-    struct message *answer; /* to what I asked a peer */
+    struct incoming *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
     bool goes_on;   /* by itself, in a moment: it asks a peer again, or others have only to read its rows */
     bool has_asked; /* a peer to average these rows, and they are not averaged yet */
@@ -218,15 +218,15 @@ static inline size_t floats_of(const struct far *w, enum row row)
 }
 
 /* message.c */
-struct message *message_new(struct far *w, size_t n_bytes); /* NULL: out of memory */
-void message_drop(struct far *w, struct message *m);
+struct incoming *incoming_new(struct far *w, size_t n_bytes); /* NULL: out of memory */
+void incoming_drop(struct far *w, struct incoming *m);
 /* Memory for bytes, kept for the next one who asks for so much. */
 unsigned char *message_take_bytes(struct far *w, size_t n, size_t *room);
 void message_give_bytes(struct far *w, unsigned char *bytes, size_t room);
 void message_free_blanks(struct far *w);
 /* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until
  * one waits. */
-const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
+const float *incoming_floats(const struct far *w, const struct incoming *m, enum row row, size_t first,
                             size_t end);
 /* A stretch of the bytes that follow a head: of a row, or of plain bytes. */
 struct stretch {
@@ -298,24 +298,24 @@ void bell_sleep(struct far *w, uint32_t heard, double most_s);
  * these. */
 enum { FAR_SPARE_ROWS = 2 };
 
-struct spot { /* where another process finds a block of memory; file -1: nowhere */
+struct address { /* where another process finds a block of memory; file -1: nowhere */
     char boot[40];
     int64_t pid, file;
     uint64_t device, inode, n_bytes;
 };
-struct spot spot_of(const struct block *b); /* NULL: nowhere */
+struct address address_of(const struct block *b); /* NULL: nowhere */
 /* A map of theirs, as long as mine; NULL: it cannot be seen from here. `protection` as mmap has it. */
-void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int protection);
+void *address_seen_from(const struct address *mine, const struct address *theirs, int protection);
 void fetch_forget_rows(struct far *w);
-const float *offer_row(const struct far *w, const struct message *m, enum row row);
+const float *offer_row(const struct far *w, const struct incoming *m, enum row row);
 bool offer_is_possible(const struct far *w, size_t to, size_t n_bytes);
 /* All that was offered to me, into memory of my own; about how long that takes. */
 void fetch_everything(struct far *w);
 double fetch_takes_s(const struct far *w);
-void offer_is_over(struct far *w, struct message *m); /* the sender may write its rows */
+void offer_is_over(struct far *w, struct incoming *m); /* the sender may write its rows */
 
 /* mail.c */
-void mail_arrives(struct far *w, struct message *m);
+void mail_arrives(struct far *w, struct incoming *m);
 void mail_hear_of_dissolution(struct far *w, uint64_t below, const char *why);
 fault far_send_rows(struct link *l, size_t to, uint64_t tag, struct span span);
 fault far_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
@@ -346,8 +346,8 @@ double lessons_nap_s(struct far *w);                            /* longer and lo
 void lessons_expect_traffic(struct far *w);                     /* something has come: naps are short again */
 
 /* ask.c */
-bool ask_try_to_answer(struct far *w, struct message *m); /* false: not now; else m is taken */
-void ask_hear_answer(struct far *w, struct message *m);
+bool ask_try_to_answer(struct far *w, struct incoming *m); /* false: not now; else m is taken */
+void ask_hear_answer(struct far *w, struct incoming *m);
 fault far_average(struct link *l, size_t peer, row_set rows);
 fault far_adopt(struct link *l, size_t peer, uint64_t *round);
 bool far_take_round(struct link *l, uint64_t *ended);
@@ -355,7 +355,7 @@ bool far_take_round(struct link *l, uint64_t *ended);
 /* pause.c */
 fault far_end_round(struct link *l);
 uint64_t far_rounds_of_all(const struct far *w); /* leader: ended by all, over their number */
-void pause_hear(struct far *w, struct message *m);
+void pause_hear(struct far *w, struct incoming *m);
 void pause_somebody_is_gone(struct far *w); /* nobody is in step any more */
 /* The leader asks how all stand, until all stand still. */
 fault pause_make_quiet(struct far *w);
@@ -366,8 +366,8 @@ struct account far_account_of(const struct far *w);
 void far_set_own_account(struct far *w, const struct account *a);
 
 /* leader_look.c */
-void look_serve(struct far *w, struct message *m);
-void look_hear(struct far *w, struct message *m); /* takes m */
+void look_serve(struct far *w, struct incoming *m);
+void look_hear(struct far *w, struct incoming *m); /* takes m */
 void look_serve_exam(struct far *w);              /* the exam I was asked for is done */
 extern const struct world_ops far_world;
 
@@ -384,7 +384,7 @@ void gone_look(struct far *w, double now);
 /* silence.c */
 /* Gives signs of life, and gives up whoever does not. */
 void silence_look(struct far *w, double now);
-void silence_hear_alive(struct far *w, const struct message *m);
+void silence_hear_alive(struct far *w, const struct incoming *m);
 bool silence_suspects_somebody(const struct far *w);
 
 /* join.c */

@@ -40,21 +40,21 @@ void message_free_blanks(struct far *w)
         }
 }
 
-struct message *message_new(struct far *w, size_t n_bytes)
+struct incoming *incoming_new(struct far *w, size_t n_bytes)
 {
-    struct message *m = w->free_messages;
+    struct incoming *m = w->free_messages;
     if (m)
         w->free_messages = m->next;
     else
         m = malloc(sizeof *m);
     if (!m)
         return NULL;
-    *m = (struct message){0};
+    *m = (struct incoming){0};
     m->bytes = message_take_bytes(w, n_bytes, &m->room);
     return m->bytes ? m : (free(m), NULL);
 }
 
-void message_drop(struct far *w, struct message *m)
+void incoming_drop(struct far *w, struct incoming *m)
 {
     if (!m)
         return;
@@ -67,7 +67,7 @@ void message_drop(struct far *w, struct message *m)
 
 /* ---- spans ---- */
 
-static bool holds_rows(const struct message *m)
+static bool holds_rows(const struct incoming *m)
 {
     switch (m->head.kind) {
     case MSG_ROWS:
@@ -82,7 +82,7 @@ static bool holds_rows(const struct message *m)
     }
 }
 
-const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
+const float *incoming_floats(const struct far *w, const struct incoming *m, enum row row, size_t first,
                             size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;

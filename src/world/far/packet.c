@@ -197,17 +197,17 @@ bool packet_read_places(const struct packet_bounds *b, const struct head *h, con
 
 /* ---- numbers ---- */
 
-void packet_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t)
+void packet_write_grant(unsigned char bytes[GRANT_BYTES], const struct grant *t)
 {
-    struct encoder e = encode_into(bytes, TURN_BYTES);
-    encode_u32(&e, t->goes_on);
+    struct encoder e = encode_into(bytes, GRANT_BYTES);
+    encode_u32(&e, t->is_given);
     encode_u64(&e, t->ended);
 }
 
-bool packet_read_turn(const unsigned char *bytes, size_t n, struct turn *out)
+bool packet_read_grant(const unsigned char *bytes, size_t n, struct grant *out)
 {
     struct decoder d = decode_from(bytes, n);
-    out->goes_on = decode_bool(&d);
+    out->is_given = decode_bool(&d);
     out->ended = decode_u64(&d);
     return decode_is_whole(&d);
 }

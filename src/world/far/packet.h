@@ -30,7 +30,7 @@ enum kind_of_message {
     MSG_ASK_ADOPT,
     MSG_ADOPT,
     MSG_ASK_ROUND, /* with the rounds that are behind me */
-    MSG_ROUND,     /* a turn */
+    MSG_ROUND,     /* a grant */
     LAST_OF_AGENTS = MSG_ROUND,
     MSG_ENDED,   /* the sender's program */
     MSG_GONE,    /* the member that is the tag; a text says why */
@@ -105,8 +105,8 @@ bool packet_read_places(const struct packet_bounds *b, const struct head *h, con
 /* ---- what follows them. Written into room for them; read from n bytes, false: they are something else
  * ---- */
 
-struct turn { /* the answer to one that wants the next round */
-    bool goes_on;
+struct grant { /* the answer to one that wants the next round */
+    bool is_given;
     uint64_t ended;
 };
 
@@ -121,11 +121,11 @@ enum {
     ACCOUNT_BYTES = 8 * 19,
     STATE_BYTES = 4 + 3 * 8 + ACCOUNT_BYTES,
     EXAM_BYTES = 4 + 4 * 8,
-    TURN_BYTES = 4 + 8
+    GRANT_BYTES = 4 + 8
 };
 
-void packet_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t);
-bool packet_read_turn(const unsigned char *bytes, size_t n, struct turn *out);
+void packet_write_grant(unsigned char bytes[GRANT_BYTES], const struct grant *t);
+bool packet_read_grant(const unsigned char *bytes, size_t n, struct grant *out);
 void packet_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam);
 bool packet_read_exam(const unsigned char *bytes, size_t n, struct exam *out); /* but for its replica */
 void packet_write_account(unsigned char bytes[ACCOUNT_BYTES], const struct account *a);

@@ -100,7 +100,7 @@ static void learn_state(struct far *w, size_t member, const struct state *s, uin
         put_account(&w->agents[member], &s->account);
 }
 
-static void hear_state(struct far *w, const struct message *m)
+static void hear_state(struct far *w, const struct incoming *m)
 {
     struct state s;
     double waits[MOST_IN_TABLE];
@@ -163,7 +163,7 @@ void pause_somebody_is_gone(struct far *w)
     }
 }
 
-void pause_hear(struct far *w, struct message *m)
+void pause_hear(struct far *w, struct incoming *m)
 {
     switch (m->head.kind) {
     case MSG_STOP:

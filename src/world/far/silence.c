@@ -36,7 +36,7 @@ static void say_alive(struct far *w, double now)
     }
 }
 
-void silence_hear_alive(struct far *w, const struct message *m)
+void silence_hear_alive(struct far *w, const struct incoming *m)
 {
     if (m->from == 0)
         w->suspect = m->head.tag;

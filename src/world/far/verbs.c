@@ -134,7 +134,7 @@ static fault find_terms(const struct far *w, const struct term *terms, size_t n,
         weights[i] = (float)terms[i].weight;
         ptrdiff_t shift = terms[i].shift;
         from[i] = terms[i].parcel
-                      ? message_floats(w, terms[i].parcel->rows, terms[i].row, first + shift, end + shift)
+                      ? incoming_floats(w, terms[i].parcel->rows, terms[i].row, first + shift, end + shift)
                       : row_of(w, terms[i].row) + first + shift;
         if (!from[i])
             return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", w->link.self);
