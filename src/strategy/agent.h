@@ -6,8 +6,11 @@
  * no samples.
  *
  * An agent acts on a stage that is the same for all of its experiment and never changes. What the others do it learns through
- * its link, in messages or from the world: they may live in other processes. A
- * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
+ * its link, in messages or from the world: they may live in other processes.
+ *
+ * A strategy keeps nothing but plain values on its stack: its program may be dropped at any verb. What it has to keep lies in
+ * stage->shared, of which every process has its own. Each member has a place there that it alone reads and writes; what is
+ * no member's follows from the stage alone, or is room for one letter, valid until the next verb.
  */
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H
@@ -28,7 +31,7 @@ struct stage { /* what does not change while it is played; what all have done so
     double rounds_per_epoch, epochs;
     bool asynchronous; /* the rounds are shared: whoever is free takes the next */
     size_t n_params;   /* floats in a row of parameters */
-    void *shared;      /* the strategy's: what all agents would work out alike, worked out once in a process */
+    void *shared;      /* the strategy's memory in this process: see above */
 };
 
 struct agent {
