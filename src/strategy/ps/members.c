@@ -178,3 +178,14 @@ void ps_close(void *shared)
     free(s->terms);
     free(s);
 }
+
+/* It tells so when its program begins again. */
+fault ps_rejoin(struct agent *a)
+{
+    struct ps_shared *s = ps_of(a);
+    if (agent_helps(a))
+        s->helpers[a->index - s->n_workers].is_back = true;
+    else
+        s->clients[a->index].is_back = true;
+    return OK;
+}
