@@ -264,9 +264,9 @@ static fault average_with(struct far *w, size_t peer, row_set rows, struct incom
         if (far_now_s(w) - since > patience_s && !silence_suspects_somebody(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
                         far_member_called(w, peer, name));
-        w->goes_on = true;
+        w->stance = WILL_ASK_AGAIN;
         f = wait_to(w, clock_now_s() + 5e-5);
-        w->goes_on = false;
+        w->stance = WAITS_FOR_OTHERS;
         TRY(f);
     }
 }

@@ -97,6 +97,20 @@ struct lessons { /* the thread that computes */
     struct pick *picks;    /* owned */
 };
 
+/* What a member does next that waits in a verb. A look at all members (pause.c) begins only when all wait for others.
+ *
+ *                        sent away by the peer it asked (ask.c)
+ *   WAITS_FOR_OTHERS  ------------------------------------------->  WILL_ASK_AGAIN
+ *                     <-------------------------------------------
+ *                        a moment has passed
+ *
+ *                        is to write rows that others still read (send.c)
+ *   WAITS_FOR_OTHERS  ------------------------------------------->  AWAITS_READERS
+ *                     <-------------------------------------------
+ *                        all have read them
+ */
+enum stance { WAITS_FOR_OTHERS, WILL_ASK_AGAIN, AWAITS_READERS };
+
 struct far {
     struct world world; /* first */
     struct link link;   /* of this rank's agent; its world is found by its place */
@@ -133,7 +147,7 @@ struct far {
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
     struct incoming *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
-    bool goes_on;   /* by itself, in a moment: it asks a peer again, or others have only to read its rows */
+    enum stance stance;
     bool has_asked; /* a peer to average these rows, and they are not averaged yet */
     size_t asked_whom;
     row_set asked_for;
@@ -142,7 +156,6 @@ struct far {
     struct block bell_memory; /* owned */
     struct bell *bell;        /* mine, there */
     bool all_ring;            /* nothing comes from peers that does not ring, but what is long (is_moving) */
-    bool awaits_readers;      /* of what I offered, to write there */
     double alarm_s;           /* NO_ALARM, or when my wait may be over without a ring, in real time */
     struct lessons lessons;
     struct waits waits;         /* what this member waited for whom */

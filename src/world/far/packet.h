@@ -111,7 +111,7 @@ struct grant { /* the answer to one that wants the next round */
 };
 
 struct state {    /* how a member stands, for the leader */
-    bool is_busy; /* it computes, or will go on by itself */
+    bool is_busy; /* it computes, or will act by itself: see enum stance */
     uint64_t sent, heard;
     uint64_t n_gone; /* members it knows to be gone */
     struct account account;

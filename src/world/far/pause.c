@@ -44,7 +44,7 @@ void far_set_own_account(struct far *w, const struct account *a)
 
 static struct state own_state(struct far *w)
 {
-    return (struct state){.is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
+    return (struct state){.is_busy = w->stance != WAITS_FOR_OTHERS || w->is_cold || lessons_are_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,

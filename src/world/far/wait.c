@@ -105,7 +105,7 @@ static void rest(struct far *w, uint32_t heard, struct pauses *p)
     if (in_s > 0)
         nap_s = fmin(nap_s, in_s);
     double left_s = w->alarm_s - clock_now_s();
-    bool is_news = bell_await_readers(w, w->awaits_readers || w->asked); /* an answer may have to wait for them, too */
+    bool is_news = bell_await_readers(w, w->stance == AWAITS_READERS || w->asked); /* an answer may have to wait for them, too */
     if (left_s > 0 && !is_news)
         bell_sleep(w, heard, fmin(nap_s, left_s));
 }
