@@ -317,7 +317,7 @@ static fault agree_on_epoch(struct veche_run *r)
     return OK;
 }
 
-/* Where somebody cannot open its part, all say so together. */
+/* Where a rank cannot open its part, all say so together. */
 static fault open_there(struct veche_run *r)
 {
     double patience = r->experiment->network.patience_s;
@@ -566,7 +566,7 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
     session_tell(r, VECHE_NOTICE, text);
 }
 
-/* Saves what was learnt when somebody asked to stop, and says how to go on. */
+/* Saves what was learnt when it was asked to stop, and says how to go on. */
 static fault stop_here(struct veche_run *r)
 {
     snprintf(r->status, sizeof r->status, "stopped");

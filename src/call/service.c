@@ -111,7 +111,7 @@ static void lead(struct service *s, struct arrival *out)
     service_note(s, "takeover", "takes over from the other of its pair");
 }
 
-/* What is pending is for the other to apply; whoever waits is sent there. */
+/* What is pending is for the other to apply; visitors that wait are sent there. */
 static fault follow(struct service *s, struct arrival *out)
 {
     if (!s->leads)

@@ -61,7 +61,7 @@ void witness_begin(void);
 struct progress_display {
     bool terminal, bar_shown;
     double last_s;
-    struct watchman *watchman; /* borrowed: told when nobody reads any more (`2>&1 | head -2`) */
+    struct watchman *watchman; /* borrowed: told when it is not read any more (`2>&1 | head -2`) */
 };
 void progress_init(struct progress_display *p, struct watchman *w);
 void progress_watch(void *progress, const veche_event *event);

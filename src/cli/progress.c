@@ -120,7 +120,7 @@ static void print_evaluation(const veche_event *e)
 {
     char time[24];
     fprintf(stderr, "epoch %6.2f", e->epoch);
-    if (!isnan(e->train_loss)) /* nobody may have learnt since the last one */
+    if (!isnan(e->train_loss)) /* there may have been no lesson since the last one */
         fprintf(stderr, "  train loss %.4f  accuracy %6.2f%%", e->train_loss, e->train_accuracy);
     fprintf(stderr, "   test loss %.4f  accuracy %6.2f%%   lr %.3g   %s\n", e->loss, e->accuracy, e->lr,
             clock_text(e->real_s, time));

@@ -12,14 +12,14 @@
  *   and all of it backwards, with complete shares: give my first s - h to member rank - h, take the last
  *   s - h from member rank + h.
  *
- * In every step everybody sends to one and hears from one, as many shares as all others.
+ * In every step each member sends to one and hears from one, as many shares as all others.
  *
  * 2 L messages, 2 (1 - 1/m) n floats by each: 2 L alpha + 2 (1 - 1/m) n beta: as few floats as the ring, with
  * 2 log2 m latencies in place of 2 (m - 1), and no power of two to fold into. Shares that lie round the end
  * of the circle are two parts of the row, and go as two messages right after each other. The halves are the
  * pieces; where they differ by a float the longer sets the pace.
  *
- * Every share is complete at one member, which tells all: everybody gets the same bits.
+ * Every share is complete at one member, which tells all: they get the same bits.
  */
 #include <math.h>
 

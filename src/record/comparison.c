@@ -1,8 +1,8 @@
 /* comparison.c - methods side by side.
  *
  * A figure that a method does not have is a dash. The best of a column is marked where the figures differ; a
- * method that failed or is not done takes no part in that. One agent without a server sends nothing and waits
- * for nobody, so it has no such figures.
+ * method that failed or is not done takes no part in that. One agent without a server sends nothing and never
+ * waits, so it has no such figures.
  */
 #include "record/comparison.h"
 

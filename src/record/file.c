@@ -120,7 +120,7 @@ fault file_open(const char *path, int flags, int *descriptor)
     int opened = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (opened < 0 && errno == ELOOP)
         return FAIL(FAULT_FILE, "%s: is a symbolic link, and is not followed", path);
-    if (opened < 0 && errno != ENXIO) /* a pipe that nobody reads */
+    if (opened < 0 && errno != ENXIO) /* a pipe that is not read */
         return FAIL(FAULT_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
     if (opened < 0 || fstat(opened, &about) != 0 || !S_ISREG(about.st_mode)) {
         if (opened >= 0)

@@ -423,7 +423,7 @@ static fault make_chart(struct figure_maker *m, struct chart *c)
     if (most <= 0)
         c->empty = m->axis == AXIS_BYTES && is_of_agents(m->figure) ? "Nothing was sent in these runs."
                    : is_of_agents(m->figure)                        ? "There is nothing to draw yet."
-                                             : "One agent has nobody to disagree with.";
+                                             : "One agent alone has no other to disagree with.";
     TRY(make_lines(m, c));
     return make_marks(m, c);
 }

@@ -2,7 +2,7 @@
  *
  * Which key goes where is said once, in lists of members. A number that is null was not finite when it was
  * written and is NaN; one that is missing is NaN as well, or zero for a count. Events of other kinds than
- * those known here are passed over, and so is a last line without an end, which somebody is writing just now.
+ * those known here are passed over, and so is a last line without an end, which is being written just now.
  * Nothing is believed whose digest is not right (seal.h).
  */
 #include "record/report.h"

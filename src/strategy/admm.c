@@ -8,12 +8,12 @@
  *
  * The argmin is `steps` steps of the optimiser from where x_i is, with the gradient g_i + y_i + rho (x_i -
  * z). After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and what
- * everybody said last:
+ * every worker said last:
  *
  *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...      at the end x_i = z
  *   centre:  calls of enough workers -> z -> answer them
  *
- * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as nobody else is `delay`
+ * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as no other is `delay`
  * values of z late; of the others the centre takes what it heard last. Who is gone no longer counts, who has
  * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0.
  *
@@ -100,7 +100,7 @@ static fault learn(struct agent *a, const struct admm *s)
     if (!met)
         TRY(meet(a, s->rho)); /* others have taken the last of the rounds that all share */
     TRY(copy(a, ROW_Z, ROW_PARAMS));
-    centre_leave(a); /* last of all: whoever leaves has ended when the centre hears of it */
+    centre_leave(a); /* last of all: a worker that leaves has ended when the centre hears of it */
     return OK;
 }
 
@@ -142,7 +142,7 @@ static fault admm_open(const struct stage *stage, void **shared)
     return d->late && d->terms ? centre_init(&d->centre, stage) : OUT_OF_MEMORY;
 }
 
-/* Whom to wait for: a worker without whom there is no new z, or ANYONE; nobody (n_agents) where there are
+/* Whom to wait for: a worker without whom there is no new z, or ANYONE; none (n_agents) where there are
  * enough. */
 static size_t whom_to_await(struct agent *a, const struct admm *s)
 {
@@ -276,7 +276,7 @@ static const struct field fields[] = {
     INT_FIELD(struct admm, barrier, TEXT_OF(USUAL_BARRIER), 1, 1e5,
               "async: so many must have called before there is a new z"),
     INT_FIELD(struct admm, delay, TEXT_OF(USUAL_DELAY), 1, 1e9,
-              "async: after so many values of z without a word from somebody it is waited for"),
+              "async: a worker that has said nothing for so many values of z is waited for"),
     FLAG_FIELD(struct admm, mix_statistics, "false",
                "with every z everyone takes the mean of batchnorm's running statistics, too"),
 };

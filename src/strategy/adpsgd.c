@@ -6,8 +6,8 @@
  *       theta^t, theta^j = (theta^t + theta^j) / 2     with one random neighbour j, at one moment
  *       theta^t = theta^t - alpha g                    g is stale: theta^t has moved meanwhile
  *
- * Nobody waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
- * the mean over all agents. The rounds belong to the group: whoever is free takes the next.
+ * No agent waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
+ * the mean over all agents. The rounds belong to the group: an agent that is free takes the next.
  */
 #include <stdio.h>
 

@@ -3,13 +3,13 @@
  *   g_k = 1/m sum_t g^t_k                 by an all-reduce of the gradients (`algorithm`)
  *   theta_{k+1} = theta_k - alpha_k g_k   everywhere alike
  *
- * All start from the same parameters and take the same steps, and an all-reduce gives everybody the same
+ * All start from the same parameters and take the same steps, and an all-reduce gives all of them the same
  * bits: the replicas never part. With batch b on m agents this is plain SGD with batch m b.
  *
  * The gradient becomes ready from its end on; with `bucket_kb` it is cut into buckets, and each is summed as
  * soon as it is ready, while the backward pass goes on. When an agent dies or comes back, the living re-form
- * (group.h) and do the round again; whoever is behind takes over the rows of whoever is furthest. With
- * `backups` only the first m - b gradients of a round count (backups.h).
+ * (group.h) and do the round again; an agent that is behind takes over the rows of the one that is
+ * furthest. With `backups` only the first m - b gradients of a round count (backups.h).
  */
 #include "strategy/backups.h"
 #include "strategy/strategies.h"

@@ -22,8 +22,8 @@
  *
  * eta = 0, zeta = 1 is averaging. After the last block all hold theta_t.
  *
- * After an averaging all have the same parameters, bit for bit. When somebody dies in it the living re-form
- * (group.h) and average what they had: sums are made in the gradient's row, which nobody needs then, so no
+ * After an averaging all have the same parameters, bit for bit. When an agent dies in it the living re-form
+ * (group.h) and average what they had: sums are made in the gradient's row, which is free then, so no
  * row is lost. One agent alone is plain SGD, bit for bit, but for block momentum.
  */
 #include "collective/collective.h"
@@ -128,8 +128,8 @@ static fault begin_blocks(struct agent *a, const struct average *s)
     return is_block_momentum(s) ? agent_combine(a, ROW_THETA, &(struct term){1, ROW_PARAMS, NULL, 0}, 1) : OK;
 }
 
-/* The parameters come last, and nobody is waited for after them: whoever has taken the block's step is in the
- * next round, and whoever has not takes over its rows. */
+/* The parameters come last, and no agent waits for another after them: one that has taken the block's step is in the
+ * next round, and one that has not takes over its rows. */
 static fault average_members(struct agent *a, const struct average *s, struct weight *w)
 {
     if (group_is_incomplete(agent_group(a)))
@@ -157,7 +157,7 @@ static fault learn_together(struct agent *a, const struct average *s, struct wei
                : OK;
 }
 
-/* Where somebody is lost the round is done again by those who are left. */
+/* Where a member is lost the round is done again by those who are left. */
 static fault synchronous_round(struct agent *a, const struct average *s, struct weight *w)
 {
     fault f = learn_together(a, s, w);
@@ -168,7 +168,7 @@ static fault synchronous_round(struct agent *a, const struct average *s, struct 
     return agent_end_round(a);
 }
 
-/* With whoever is there in the end, if only the agent itself. */
+/* With those that are there in the end, if only the agent itself. */
 static fault average_the_living(struct agent *a, const struct average *s, struct weight *w)
 {
     fault f;

@@ -5,10 +5,10 @@
  *   combine, then adapt    (D-PSGD, Lian et al. 2017):
  *                          theta^t_{k+1}   = sum_j w_tj theta^j_k - alpha_k g^t_k
  *
- * The weights are symmetric and sum to one for everybody, so the mean over all agents never moves in a mixing
+ * The weights are symmetric and sum to one for each agent, so the mean over all agents never moves in a mixing
  * step. An agent of unequal power learns only every `learn_every` rounds and mixes only every `mix_every`;
- * two neighbours mix in the rounds in which both do. Whoever does not take part (dead, cut off, not mixing)
- * gives its weight back to the agent itself: what is left still sums to one.
+ * two neighbours mix in the rounds in which both do. A neighbour that does not take part (dead, cut off, not
+ * mixing) gives its weight back to the agent itself: what is left still sums to one.
  */
 #include <assert.h>
 

@@ -5,7 +5,7 @@
  *     every `pull_every` rounds:     theta^i = theta
  *     in all others:                 theta^i = theta^i - alpha g
  *
- * Nobody waits for anybody but the servers. theta - alpha g is whatever step the optimiser makes of g, on the
+ * A worker waits for the servers alone. theta - alpha g is whatever step the optimiser makes of g, on the
  * servers and in a worker's own steps (the paper's rule is `adagrad`). Both cadences 1 are `ps` in async.
  * What is left of s in the end is pushed, so no gradient is lost. Everything else is as ps.c has it.
  */

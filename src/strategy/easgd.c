@@ -64,7 +64,7 @@ static fault learn(struct agent *a, double alpha, uint64_t every)
     return OK;
 }
 
-/* The x of one worker, who hears of c as it is before anybody's x moves it. */
+/* The x of one worker, who hears of c as it is before any x moves it. */
 static fault take_in(struct agent *a, size_t from, double alpha, size_t *n)
 {
     struct service *s = centre_of(a);
@@ -87,7 +87,7 @@ static fault take_in_all(struct agent *a, double alpha, size_t *n)
     return OK;
 }
 
-/* c = c + alpha sum_i (x^i - c), over all or over whoever calls next */
+/* c = c + alpha sum_i (x^i - c), over all or over the one that calls next */
 static fault be_centre(struct agent *a, double alpha, bool all)
 {
     while (centre_is_needed(a)) {

@@ -64,7 +64,7 @@ static fault new_comparison(const veche_options *options, veche_comparison **out
     return OK;
 }
 
-/* What the leader could not do nobody has to begin with. Takes the comparison and the fault. */
+/* What the leader could not do no rank has to begin with. Takes the comparison and the fault. */
 static fault hand_out(veche_comparison *c, fault f, veche_comparison **comparison)
 {
     f = world_agree(&c->ranks, f, c->patience_s);

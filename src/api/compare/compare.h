@@ -81,7 +81,7 @@ void schedule_release(struct run_schedule *p);
 fault method_is_for_one(const struct method *m, bool *out);               /* agent */
 fault method_door(const struct method *m, const struct world_door **out); /* of its world */
 
-/* ranks.c: what the leader tells the others to do together with it, and whoever does not lead does it
+/* ranks.c: what the leader tells the other ranks to do together with it, and what a rank does that does not lead
  * until it is told that all is over. Nothing where there is one process. */
 enum order { ORDER_START = 's', ORDER_RESUME = 'r', ORDER_WAIT = 'w', ORDER_END = 'e' };
 fault compare_order_others(veche_comparison *c, enum order order,

@@ -160,7 +160,7 @@ static bool is_loss(fault f)
     return k == FAULT_PEER || k == FAULT_TIMEOUT || k == FAULT_CRASH;
 }
 
-/* Whether a fault is of the method, and not of the machine it runs on: a full disk or somebody else in the
+/* Whether a fault is of the method, and not of the machine it runs on: a full disk or another process in the
  * folder would be in the way of all, and can be got rid of. */
 static bool is_of_method(const veche_comparison *c, fault f, bool opened)
 {

@@ -133,7 +133,7 @@ static fault check_data(struct scheduler *p, const struct experiment *e)
     return OK;
 }
 
-/* A graph of another size is of no use to anybody; who needs none does not miss it. */
+/* A graph of another size is of no use; a strategy that needs none does not miss it. */
 static fault fit_to_ranks(struct scheduler *p, const struct experiment *e, int64_t *agents)
 {
     struct arena *arena = &p->schedule->arena;

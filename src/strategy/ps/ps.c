@@ -2,7 +2,7 @@
  *
  *   sync    theta_{k+1} = theta_k - alpha_k / m sum_i g^i_k, the mean over those that live
  *   async   theta = theta - alpha g^i, whenever a gradient comes (Dean et al. 2012, Li et al. 2014)
- *   ssp     the same, but nobody is answered while it is more than `staleness` pushes ahead of the
+ *   ssp     the same, but no worker is answered while it is more than `staleness` pushes ahead of the
  *           slowest that lives: stale synchronous parallel, a bound on clocks (Ho et al. 2013)
  *
  * The optimiser runs on the servers, each for its floats of the parameters; steps are element by element, so

@@ -3,11 +3,11 @@
  *
  * An average is of both ends at one moment, though they have no clock in common:
  *
- *   a: sends x_a, lets nobody move it -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
+ *   a: sends x_a, lets none move it   -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
  *   a: x_a becomes (x_a + x_b) / 2
  *
- * Somebody may ask a while it waits so: one that comes after a in their order waits as well, one that comes before it is
- * sent away and asks again, so those who wait for each other never form a ring. Where two have asked each other, and neither
+ * A member may ask a while it waits so: one that comes after a in their order waits as well, one that comes before it is
+ * sent away and asks again, so those that wait for each other never form a ring. Where two have asked each other, and neither
  * question was answered before the other was sent, each is the answer to the other.
  */
 #include <string.h>
@@ -261,7 +261,7 @@ static fault average_with(struct far *w, size_t peer, row_set rows, struct incom
         fault f = ask_to_average(w, peer, rows, mine, &met);
         if (f || met)
             return f;
-        if (far_now_s(w) - since > patience_s && !silence_suspects_somebody(w))
+        if (far_now_s(w) - since > patience_s && !silence_has_suspect(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
                         far_member_called(w, peer, name));
         w->stance = WILL_ASK_AGAIN;

@@ -6,7 +6,7 @@
  *                                     +-> arriving (a queue for each sender) -> delivered, in the order of sending
  *
  * Rows are sent from where they lie. Memory for bytes is kept and used again, so that after the first rounds nothing is
- * allocated. Whoever waits receives whatever comes, so every send comes to its end as long as its receiver lives.
+ * allocated. A member that waits receives whatever comes, so every send comes to its end as long as its receiver lives.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void take_packet(struct far *w, size_t from, const unsigned char *packet,
     struct head h;
     struct places places;
     if (p->is_gone)
-        return; /* it was given up: nobody wants to know any more */
+        return; /* it was given up: what it says is of no use any more */
     if (!read_packet(w, from, packet, n, &h, &places)) {
         courier_refuse(w, from);
         return;

@@ -4,12 +4,12 @@
  *                                            mix: adds the sender's floats to its own, or copies them
  *   may write its rows again  <------------  "fetched", when the parcel is let go
  *
- * An engine's rows are in memory that has a file, though no name: whoever may look at a process's open files can map it.
+ * An engine's rows are in memory that has a file, though no name: a process that may look at another's open files can map it.
  * At the start every rank tries to map the rows of all others on its machine, and offers go only to those who could. A
  * message then costs no copy at all, where a transport needs one or two.
  *
- * Nobody may wait for long beside an offer, or two who each wait to write what the other has not yet read would wait
- * for ever: whoever has waited for as long as fetching takes fetches into memory of its own all that was offered to it.
+ * No member may wait for long beside an offer, or two that each wait to write what the other has not yet read would wait
+ * for ever: one that has waited for as long as fetching takes fetches into memory of its own all that was offered to it.
  */
 #include <fcntl.h>
 #include <stdio.h>

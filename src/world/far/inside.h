@@ -83,7 +83,7 @@ struct lessons { /* the thread that computes */
     enum { JOB_NONE, JOB_LEARN, JOB_EXAM, JOB_TASK } job;
     struct lesson lesson;
     struct exam exam;
-    fault (*task)(void *ctx); /* of whoever leads: not of the engine, but long */
+    fault (*task)(void *ctx); /* the leader's: not of the engine, but long */
     void *task_ctx;
     fault verdict;
     uint64_t number;       /* of the lesson */
@@ -164,7 +164,7 @@ struct far {
     /* the clock, and standing still */
     double began_s, stood_s, still_since_s, alive_said_s;
     double listened_s; /* when it last looked round */
-    size_t suspect;    /* NOBODY, or a member that gives no signs of life, by which others may be held up */
+    size_t suspect;    /* NO_MEMBER, or a member that gives no signs of life, by which others may be held up */
     bool is_given_up;  /* the others go on without me */
     bool says_goodbye;
     bool is_still;             /* time stands still */
@@ -186,9 +186,9 @@ struct far {
     bool ended_well;
 };
 
-#define NEVER    UINT64_MAX
-#define NO_ALARM INFINITY
-#define NOBODY   ((size_t)-1)
+#define NEVER     UINT64_MAX
+#define NO_ALARM  INFINITY
+#define NO_MEMBER ((size_t)-1)
 
 static inline struct far *far_of(struct link *l)
 {
@@ -268,7 +268,7 @@ void sendings_look_after(struct far *w);
 bool sendings_are_left(
     const struct far *w); /* something of mine is with the transport, and not yet through */
 void sendings_hear_of_fetching(struct far *w, size_t by, uint64_t offer); /* it is over */
-void sendings_forget(struct far *w); /* at the end: those that nobody has taken */
+void sendings_forget(struct far *w); /* at the end: those that were not fetched */
 
 enum { MOST_TEXT = 2048 }; /* of what members write to each other, with its final zero */
 
@@ -354,7 +354,7 @@ fault lessons_do_aside(struct far *w, fault (*task)(void *ctx), void *ctx);
 bool lessons_are_computing(struct far *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool lessons_job_is_over(struct far *w);
-bool lessons_are_over(const struct far *w, const void *unused); /* the same, for whoever waits */
+bool lessons_are_over(const struct far *w, const void *unused); /* the same, to wait for */
 double lessons_nap_s(struct far *w);                            /* longer and longer */
 void lessons_expect_traffic(struct far *w);                     /* something has come: naps are short again */
 
@@ -369,7 +369,7 @@ bool far_take_round(struct link *l, uint64_t *ended);
 fault far_end_round(struct link *l);
 uint64_t far_rounds_of_all(const struct far *w); /* leader: ended by all, over their number */
 void pause_hear(struct far *w, struct incoming *m);
-void pause_somebody_is_gone(struct far *w); /* nobody is in step any more */
+void pause_member_is_gone(struct far *w); /* none is in step any more */
 /* The leader asks how all stand, until all stand still. */
 fault pause_make_quiet(struct far *w);
 fault pause_ask_all(struct far *w); /* once */
@@ -395,10 +395,10 @@ void gone_give_up(struct far *w, size_t member, const char *why);
 void gone_look(struct far *w, double now);
 
 /* silence.c */
-/* Gives signs of life, and gives up whoever does not. */
+/* Gives signs of life, and gives up a member that does not. */
 void silence_look(struct far *w, double now);
 void silence_hear_alive(struct far *w, const struct incoming *m);
-bool silence_suspects_somebody(const struct far *w);
+bool silence_has_suspect(const struct far *w);
 
 /* join.c */
 fault far_meet(struct far *w); /* everyone hears who is where */

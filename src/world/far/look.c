@@ -4,7 +4,7 @@
  *   agent 3 has `seen` the look  <--
  *
  * An answer is kept as the message that it is, and belongs to the world; who asked copies what it wants out of it. So an answer
- * that comes when nobody waits any more, since a rank was lost meanwhile, is written nowhere, and by its number it answers no
+ * that comes when it is no longer waited for, since a rank was lost meanwhile, is written nowhere, and by its number it answers no
  * later question.
  */
 #include <errno.h>
@@ -247,7 +247,7 @@ static size_t n_rows(const struct world *world)
     return far_world_in(world)->n + 1;
 }
 
-/* At the end of a round nobody needs a gradient any more. */
+/* At the end of a round no gradient is needed any more. */
 static void rows_needed(const struct world *world, enum row row, bool *needed)
 {
     const struct far *w = far_world_in(world);

@@ -146,7 +146,7 @@ static struct incoming *take_mail(struct far *w, const struct wanted *x)
     return NULL;
 }
 
-/* What one waits for a peer while one's own lesson goes on is no loss. */
+/* What a member waits for a peer while its own lesson goes on is no loss. */
 void mail_count_own_wait(struct far *w, size_t peer, double since_s)
 {
     double now = far_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;

@@ -121,7 +121,7 @@ static bool has_its_tag(const struct packet_bounds *b, const struct head *h)
     case MSG_GONE:
         return h->tag < b->n_members;
     case MSG_ALIVE:
-        return h->tag < b->n_members || h->tag == UINT64_MAX; /* nobody is suspected */
+        return h->tag < b->n_members || h->tag == UINT64_MAX; /* none is suspected */
     case MSG_FETCHED:
         return h->tag != 0;
     case MSG_FAILED:

@@ -20,7 +20,7 @@
 enum { FAR_PROTOCOL = 1 }; /* ranks of two do not begin */
 
 /* What a message is. Those up to LAST_OF_AGENTS are counted: when as many were heard as were sent, and all
- * who live are waiting, nothing will move until somebody is let go. */
+ * that live are waiting, nothing will move until one is let go. */
 enum kind_of_message {
     MSG_ROWS,
     MSG_BYTES,
@@ -37,7 +37,7 @@ enum kind_of_message {
     MSG_FAILED,  /* the sender's program, with the kind of the fault as tag and its sentence */
     MSG_NOTE,    /* kind and text */
     MSG_ALIVE,   /* the leader's says whom it suspects, the tag */
-    MSG_STOP,    /* to the leader: somebody asked my process to stop */
+    MSG_STOP,    /* to the leader: my process was asked to stop */
     MSG_HOLD,    /* from the leader: stop at the end of your round, and tell me at once which it will be */
     MSG_AT,      /* to the leader: that, the tag */
     MSG_PAUSED,  /* to the leader: after so many rounds, the tag */

@@ -238,7 +238,7 @@ fault sendings_await(struct far *w, enum row row, size_t first, size_t end)
 void sendings_forget(struct far *w)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if ((*at)->offer) /* that nobody has taken */
+        if ((*at)->offer) /* that was not fetched */
             take_off(w, at);
         else
             at = &(*at)->next;

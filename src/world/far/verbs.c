@@ -178,7 +178,7 @@ static fault far_mix(struct link *l, enum row into, size_t first, size_t end, co
     return f;
 }
 
-/* Numbers are there at once: a program begins again at the end of a round, so nobody has to be told them again. */
+/* Numbers are there at once: a program begins again at the end of a round, so no member has to be told them again. */
 static fault far_number(struct link *l, const struct question *asked, double *out)
 {
     struct far *w = far_of(l);
@@ -201,7 +201,7 @@ static bool far_can_reach(const struct link *l, size_t peer)
     return !far_in(l)->peers[peer].is_gone;
 }
 
-/* Nobody is let in again while a run goes on. */
+/* None is let in again while a run goes on. */
 static bool far_may_return(const struct link *l, size_t peer)
 {
     return far_can_reach(l, peer);
@@ -226,7 +226,7 @@ static bool far_others_go_on(const struct link *l, double since_s)
     return false;
 }
 
-/* The leader takes the number of rounds from everybody's account. */
+/* The leader takes the number of rounds from the accounts of all. */
 static void far_skip_rounds(struct link *l, uint64_t n)
 {
     (void)l;

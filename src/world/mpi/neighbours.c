@@ -15,7 +15,7 @@ static fault find_neighbours(struct near *near, const struct topology *t, size_t
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++) {
         near->whom[i] = (int)t->neighbour[t->first[self] + i];
-        near->counts[i] = 1; /* what a neighbour weighs for whoever lays out the graph */
+        near->counts[i] = 1; /* what a neighbour weighs where the MPI lays out the graph */
         near->types[i] = MPI_FLOAT;
     }
     return OK;
