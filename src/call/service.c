@@ -27,7 +27,7 @@
 fault service_init(struct service *s, size_t self, size_t n, size_t n_agents, size_t question_bytes,
                    size_t answer_bytes)
 {
-    size_t most = question_bytes > answer_bytes ? question_bytes : answer_bytes;
+    size_t most = larger(question_bytes, answer_bytes);
     *s = (struct service){.n_agents = n_agents,
                           .n = n,
                           .visitors = calloc(n, sizeof *s->visitors),

@@ -53,7 +53,7 @@ static size_t n_parts(struct arc a)
 
 static struct span arc_span(struct arc a, struct span whole, size_t i)
 {
-    size_t end = a.first + a.n, from = i ? 0 : a.first, to = i ? end - a.m : end < a.m ? end : a.m;
+    size_t end = a.first + a.n, from = i ? 0 : a.first, to = i ? end - a.m : smaller(end, a.m);
     return (struct span){whole.rows, span_of(whole, from, a.m).first, span_of(whole, to - 1, a.m).end};
 }
 
@@ -149,7 +149,7 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
     size_t longer = n % m, path = 0;
     for (size_t s = m, h; s > 1; s = h) {
         h = upper_half(s);
-        path += (s - h) * (n / m) + (s - h < longer ? s - h : longer);
+        path += (s - h) * (n / m) + smaller(s - h, longer);
     }
     return 2 * ((double)log2_ceil(m) * alpha + (double)path * beta);
 }

@@ -45,7 +45,7 @@ fault step_hear(struct group *g, size_t from, uint64_t tag)
 struct span span_of(struct span whole, size_t i, size_t n)
 {
     size_t size = span_size(whole) / n, longer = span_size(whole) % n;
-    size_t first = whole.first + i * size + (i < longer ? i : longer);
+    size_t first = whole.first + i * size + smaller(i, longer);
     return (struct span){whole.rows, first, first + size + (i < longer)};
 }
 

@@ -169,7 +169,7 @@ static void measure(struct sheet *s)
         s->wide[k] = strlen(text);
         for (size_t i = 0; i < s->n; i++) {
             show(s, k, &s->methods[i], text);
-            s->wide[k] = strlen(text) > s->wide[k] ? strlen(text) : s->wide[k];
+            s->wide[k] = larger(strlen(text), s->wide[k]);
         }
         s->best[k] = best_of(s, k);
         figures += s->wide[k] + 2;

@@ -170,7 +170,7 @@ static fault plan(const struct ranks_bench *s, struct trial *t)
                     worlds[s->world]);
     for (size_t floats = (size_t)s->shortest_kb * 256;; floats *= 4) {
         size_t i = t->n_spans++;
-        t->floats[i] = floats < longest ? floats : longest;
+        t->floats[i] = smaller(floats, longest);
         t->repeats[i] = (size_t)s->repeats * (floats < SMALL_FLOATS ? 10 : 1);
         if (floats >= longest)
             break;

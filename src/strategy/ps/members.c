@@ -73,7 +73,7 @@ static void find_children(const struct ps_shared *s, size_t member, size_t *firs
     *end = below.first + below.n;
     if (is_below_nodes(s, below)) {
         *first += (member - above(s, below).first) * fanout(s);
-        *end = *first + fanout(s) < *end ? *first + fanout(s) : *end;
+        *end = smaller(*first + fanout(s), *end);
     }
 }
 

@@ -107,11 +107,11 @@ int message_cut(const struct far *w, const struct head *h, struct stretch out[MO
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
         for (size_t at = 0, all = packet_floats_in_row(&w->bounds, s, row); at < all && n < MOST_BODIES;
              at += piece) {
-            size_t some = all - at < piece ? all - at : piece;
+            size_t some = smaller(all - at, piece);
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};
         }
     for (size_t at = 0; !h->rows && at < h->n_bytes && n < MOST_BODIES; at += w->piece_bytes) {
-        size_t some = h->n_bytes - at < w->piece_bytes ? h->n_bytes - at : w->piece_bytes;
+        size_t some = smaller(h->n_bytes - at, w->piece_bytes);
         out[n++] = (struct stretch){some, -1, at, at + some};
     }
     return n;

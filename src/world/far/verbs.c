@@ -165,7 +165,7 @@ static fault far_mix(struct link *l, enum row into, size_t first, size_t end, co
     size_t size = floats_of(w, into);
     const float *from_here[MOST_TERMS], **from = n > MOST_TERMS ? malloc(n * sizeof *from) : from_here;
     float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
-    end = end < size ? end : size;
+    end = smaller(end, size);
     fault f = from && weights ? OK : OUT_OF_MEMORY;
     if (!f && n && first < end)
         f = mix_rows(w, into, first, end, terms, n, from, weights);

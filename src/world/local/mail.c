@@ -135,7 +135,7 @@ static fault post(struct actor *a, struct message *m, size_t n_bytes)
 static size_t floats_in(const struct local *w, struct span s, enum row row)
 {
     size_t size = s.rows & 1u << row ? row_size(&w->engine->setup, row) : 0,
-           end = s.end < size ? s.end : size;
+           end = smaller(s.end, size);
     return end > s.first ? end - s.first : 0;
 }
 
