@@ -36,8 +36,7 @@ static void wire_finish(struct wire *w)
     w->bytes_per_s = w->bandwidth_mbps * (1e6 / 8);
 }
 
-/* Agents that learn must each have a site; those that help are at the first one where nothing else is said.
- */
+/* Agents that learn must each have a site; those that help are at the first one where nothing else is said. */
 static fault decode_sites(const struct document *d, const struct node *node, int64_t agents, int64_t members,
                           struct network_settings *out)
 {

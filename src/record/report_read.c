@@ -502,8 +502,7 @@ static bool same_data(const struct report_run *a, const struct report_run *b)
            a->test_limit == b->test_limit;
 }
 
-/* The rival is the single run on the same data whose batch is that of all agents together, or else the first.
- */
+/* The rival is the single run on the same data whose batch is that of all agents together, or else the first. */
 static const struct report_run *rival_of(const struct report *r, const struct report_run *run)
 {
     const struct report_run *rival = NULL;

@@ -251,8 +251,7 @@ static const char *assignment(struct scheduler *p, const struct over *o, const c
     return arena_printf(arena, "strategy={kind: %s}", value);
 }
 
-/* The method that takes value number index[i] of list i. Lists of one value are in no label unless all are.
- */
+/* The method that takes value number index[i] of list i. Lists of one value are in no label unless all are. */
 static fault add_combination(struct scheduler *p, const struct over *overs, size_t n, const size_t *index,
                              size_t combinations)
 {

@@ -1,21 +1,21 @@
 /* inside.h - what the files of far worlds share.
  *
- *   packet.c    what members write to each other, as bytes
- *   message.c   a message that has come, and its memory
- *   send.c      what is sent
- *   courier.c   what comes: heads, bodies, who is heard of
- *   wait.c      how one waits for it
- *   bell.c      how one is woken
- *   fetch.c     rows of ranks on this machine, read where they lie
- *   mail.c      what agents send each other and how they receive it
- *   lesson.c    the thread that computes
- *   verbs.c     what agents may ask for
- *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
- *   pause.c     all stand still, so that the leader may look
- *   look.c      the leader's looks, and how the others serve them
- *   silence.c   signs of life, and members that give none
- *   gone.c      a member whose process is gone, or was given up
- *   join.c      from a process to a member; world.c: open, play, close
+ *   packet.c       what members write to each other, as bytes
+ *   message.c      a message that has come, and its memory
+ *   send.c         what is sent
+ *   courier.c      what comes: heads, bodies, who is heard of
+ *   wait.c         how one waits for it
+ *   bell.c         how one is woken
+ *   fetch.c        rows of ranks on this machine, read where they lie
+ *   mail.c         what agents send each other and how they receive it
+ *   lesson.c       the thread that computes
+ *   verbs.c        what agents may ask for
+ *   ask.c          what is asked of a peer whose program takes no notice: averages, rows, the next round
+ *   pause.c        all stand still, so that the leader may look
+ *   leader_look.c  the leader's looks, and how the others serve them
+ *   silence.c      signs of life, and members that give none
+ *   gone.c         a member whose process is gone, or was given up
+ *   join.c         from a process to a member; world.c: open, play, close
  *
  * Nothing is delivered but from `courier_progress`, which only those who wait call: between two waits nothing
  * changes under an agent's hands.

@@ -13,7 +13,7 @@
 
 size_t packet_floats_in_row(const struct packet_bounds *b, struct span s, enum row row)
 {
-    size_t size = s.rows & 1u << row ? b->floats[row] : 0, end = s.end < size ? s.end : size;
+    size_t size = s.rows & 1u << row ? b->floats[row] : 0, end = smaller(s.end, size);
     return end > s.first ? end - s.first : 0;
 }
 
@@ -151,7 +151,7 @@ static bool is_as_long_as_it_says(const struct packet_bounds *b, const struct he
 bool packet_read_head(const struct packet_bounds *b, size_t from, const unsigned char *packet, size_t n,
                       struct head *out)
 {
-    struct decoder d = decode_from(packet, n < HEAD_BYTES ? n : HEAD_BYTES);
+    struct decoder d = decode_from(packet, smaller(n, HEAD_BYTES));
     struct head h;
     h.kind = decode_u32(&d);
     h.rows = decode_u32(&d);
@@ -341,7 +341,7 @@ size_t packet_write_texts(unsigned char *bytes, size_t room, const char *const *
     struct encoder e = encode_into(bytes, room);
     for (size_t i = 0; i < n_texts; i++) {
         size_t lengths = 4 * (n_texts - i), left = room - e.n - lengths, n = strlen(texts[i]);
-        n = n < left ? n : left;
+        n = smaller(n, left);
         encode_u32(&e, (uint32_t)n);
         encode_bytes(&e, texts[i], n);
     }

@@ -102,8 +102,7 @@ size_t packet_write_places(const struct packet_bounds *b, const struct head *h, 
 bool packet_read_places(const struct packet_bounds *b, const struct head *h, const unsigned char *bytes,
                         struct places *out);
 
-/* ---- what follows them. Written into room for them; read from n bytes, false: they are something else
- * ---- */
+/* ---- what follows them: written into room for them; read from n bytes, false: they are something else ---- */
 
 struct grant { /* the answer to one that wants the next round */
     bool is_given;
