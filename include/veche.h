@@ -81,7 +81,7 @@ typedef struct {
     double disagreement;               /* L2 from the mean, of the last evaluation         */
     double waiting; /* share of the agents' virtual time spent on waiting, 0 to 1: mean, ... */
     double waiting_min, waiting_max; /* ... of who waited least, of who waited most */
-    const char *waited_for; /* who holds the others up, "agent 3"; NULL: nobody; valid during the call */
+    const char *waited_for; /* who holds the others up, "agent 3"; NULL: none; valid during the call */
     const char *method;     /* of a comparison: which, NULL outside one ... */
     size_t number, methods; /* ... its number, from 1, of how many           */
     const char *text;       /* VECHE_NOTICE, VECHE_CHECKPOINT (the file); valid during the call */
@@ -116,7 +116,7 @@ VECHE_API bool veche_run_leads(const veche_run *r);
 /* Which rank is where: a line for each machine; empty where there is one process. The caller frees. */
 VECHE_API veche_fault *veche_run_places(const veche_run *r, char **text);
 /* Whether another process of the run on this machine is gone, and which: "rank 2 (process 4711 on node7)". 1: it is, and
- * this process is the first of those left, who may say so; 2: it is; 0: nobody is known to be. From any thread. */
+ * this process is the first of those left, who may say so; 2: it is; 0: none is known to be. From any thread. */
 VECHE_API int veche_run_lost(const veche_run *r, char *who, size_t n);
 /* How many processes mpirun or srun has started; 1 where neither has. */
 VECHE_API size_t veche_processes(void);

@@ -1,4 +1,4 @@
-/* list.c - all names one may write, straight from the rows that the parser reads. */
+/* list.c - all names one may write, straight from the fields that the parser reads. */
 #include <stdio.h>
 
 #include "api/registry.h"

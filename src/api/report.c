@@ -22,11 +22,11 @@ static fault expand(const char *const *runs, size_t n, struct arena *arena, cons
     for (size_t i = 0; i < n; i++) {
         const char **inner = (const char **)&runs[i];
         size_t n_inner = 1;
-        struct plan plan = {0};
+        struct run_schedule schedule = {0};
         if (comparison_is_folder(runs[i])) {
-            TRY(plan_read(runs[i], &plan));
-            fault f = plan_runs(&plan, runs[i], arena, &inner, &n_inner);
-            plan_release(&plan);
+            TRY(schedule_read(runs[i], &schedule));
+            fault f = schedule_runs(&schedule, runs[i], arena, &inner, &n_inner);
+            schedule_release(&schedule);
             TRY(f);
         }
         const char **longer = ARENA_NEW(arena, const char *, have + n_inner + 1);

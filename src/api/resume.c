@@ -94,7 +94,7 @@ static const char *unless_past(const struct resumption *r, const struct experime
     if (!stop_is_written(&e->train.stop))
         return NULL;
     if (number_in(&r->checkpoint, "stop.is_mixed") != 0)
-        return "train.evaluate_every has changed on the way, so nobody knows when it would have stopped";
+        return "train.evaluate_every has changed on the way, so it is not known when it would have stopped";
     return would_have_stopped(&r->checkpoint, e) ? "it would have stopped before" : NULL;
 }
 

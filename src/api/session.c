@@ -317,7 +317,7 @@ static fault agree_on_epoch(struct veche_run *r)
     return OK;
 }
 
-/* Where somebody cannot open its part, all say so together. */
+/* Where a rank cannot open its part, all say so together. */
 static fault open_there(struct veche_run *r)
 {
     double patience = r->experiment->network.patience_s;
@@ -409,13 +409,13 @@ uint64_t session_rounds(const struct veche_run *r)
 
 static void keep_pace(struct veche_run *r)
 {
-    double now = clock_now_s(), passed = now - r->pace.at_s;
+    double now = clock_now_s(), passed = now - r->throughput.at_s;
     if (passed < 0.5)
         return;
     uint64_t samples = session_totals(r).samples;
-    r->pace.rate = (double)(samples - r->pace.samples) / passed;
-    r->pace.at_s = now;
-    r->pace.samples = samples;
+    r->throughput.rate = (double)(samples - r->throughput.samples) / passed;
+    r->throughput.at_s = now;
+    r->throughput.samples = samples;
 }
 
 /* The mean over the agents of what they learnt since the last evaluation. */
@@ -462,7 +462,7 @@ void session_tell(struct veche_run *r, veche_event_kind kind, const char *text)
         .epochs = r->stage.epochs,
         .real_s = session_seconds(r),
         .virtual_s = r->world->ops->now_s(r->world),
-        .images_per_s = r->pace.rate,
+        .images_per_s = r->throughput.rate,
         .lr = r->agents[0].lr,
         .loss = evaluated ? spread_of_scores(r->scores, n, offsetof(struct score, loss)).mean : NAN,
         .accuracy = evaluated ? spread_of_scores(r->scores, n, offsetof(struct score, accuracy)).mean : NAN,
@@ -566,7 +566,7 @@ static void note(void *ctx, double now_s, size_t agent, const char *kind, const 
     session_tell(r, VECHE_NOTICE, text);
 }
 
-/* Saves what was learnt when somebody asked to stop, and says how to go on. */
+/* Saves what was learnt when it was asked to stop, and says how to go on. */
 static fault stop_here(struct veche_run *r)
 {
     snprintf(r->status, sizeof r->status, "stopped");
@@ -622,8 +622,8 @@ static fault play(struct veche_run *r)
 
 fault session_go(struct veche_run *r)
 {
-    r->began_s = r->pace.at_s = clock_now_s();
-    r->pace.samples = session_totals(r).samples;
+    r->began_s = r->throughput.at_s = clock_now_s();
+    r->throughput.samples = session_totals(r).samples;
     if (*r->measured)
         note(r, 0, 0, "measured", r->measured);
     *r->measured = 0;

@@ -65,11 +65,11 @@ struct veche_run {
     char measured[256]; /* what `machines: measured` came to, to be noted; mostly empty */
     double best_accuracy;
     struct standing standing;
-    struct pace { /* samples lately, for the rate that people see */
+    struct throughput { /* samples lately, for the rate that people see */
         double at_s;
         uint64_t samples;
         double rate;
-    } pace;
+    } throughput;
     char status[16], engine_line[512];
 };
 
@@ -87,8 +87,8 @@ fault session_check_against(const struct experiment *e, const struct topology *t
 /* The graph an experiment names, which must have a vertex for each agent; NULL where it names none. */
 fault session_topology(const struct experiment *e, struct topology **out);
 
-/* Opens all an experiment names; takes the experiment, also on a fault. `ranks`: who lives through its world together, and calls this
- * together; NULL: nobody but this process. */
+/* Opens all an experiment names; takes the experiment, also on a fault. `ranks`: those that live through its world together, and call this
+ * together; NULL: this process alone. */
 fault session_open(struct experiment *e, const struct ranks *ranks, const veche_options *options,
                    struct veche_run **out);
 void session_close(struct veche_run *r);

@@ -105,8 +105,7 @@ veche_fault *veche_parse(const char *text, const char *source, veche_experiment 
 
 enum { MOST_TEXT = 1 << 20 };
 
-/* Reads at most MOST_TEXT bytes and a zero after them; says what is wrong with more or with other than text.
- */
+/* Reads at most MOST_TEXT bytes and a zero after them; says what is wrong with more or with other than text. */
 static fault read_text(const char *path, FILE *file, char *text)
 {
     size_t n = fread(text, 1, MOST_TEXT, file);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/arena.h"
+
 struct encoder encode_into(void *bytes, size_t room)
 {
     return (struct encoder){.bytes = bytes, .room = room};
@@ -132,7 +134,7 @@ bool decode_bool(struct decoder *d)
 
 void decode_text(struct decoder *d, char *text, size_t room)
 {
-    size_t n = decode_u32(d), kept = n < room - 1 ? n : room - 1;
+    size_t n = decode_u32(d), kept = smaller(n, room - 1);
     const unsigned char *from = take(d, n);
     if (!from)
         kept = 0;

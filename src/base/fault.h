@@ -1,6 +1,6 @@
 /* fault.h - the one kind of error in veche.
  *
- * Whoever first knows the cause writes the sentence with FAIL; everyone above passes it on with TRY; only a
+ * The function that first knows the cause writes the sentence with FAIL; those above pass it on with TRY; only a
  * program's `main` prints it. A fault is a small object on the heap that its holder must pass on or drop, so that
  * threads, fibers and several experiments in one process never share a buffer. OK is the null pointer.
  */

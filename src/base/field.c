@@ -25,14 +25,14 @@ enum { REAL_TEXT = 40, MOST_SIGNIFICANT = 17 };
 static const int64_t MOST_WHOLE = 1000000000000000;
 static const double MOST_EVERY = 1e9; /* far beyond any run; keeps later sums of rounds whole */
 
-static void *member_of(const struct field *row, void *settings)
+static void *member_of(const struct field *field, void *settings)
 {
-    return (char *)settings + row->offset;
+    return (char *)settings + field->offset;
 }
 
-static const void *member_in(const struct field *row, const void *settings)
+static const void *member_in(const struct field *field, const void *settings)
 {
-    return (const char *)settings + row->offset;
+    return (const char *)settings + field->offset;
 }
 
 /* Numbers. */
@@ -130,19 +130,19 @@ static void print_real(double value, char text[REAL_TEXT])
     uselocale(own);
 }
 
-static fault check_range(const struct field *row, double value, const char *text)
+static fault check_range(const struct field *field, double value, const char *text)
 {
     char bound[REAL_TEXT];
-    bool any = row->min == 0 && row->max == 0 && !row->above_min;
-    if (!any && (value < row->min || (value == row->min && row->above_min))) {
-        print_real(row->min, bound);
-        if (row->above_min)
+    bool any = field->min == 0 && field->max == 0 && !field->above_min;
+    if (!any && (value < field->min || (value == field->min && field->above_min))) {
+        print_real(field->min, bound);
+        if (field->above_min)
             return FAIL(FAULT_EXPERIMENT, "%s is too small: it must be above %s", text_shown(text).text,
                         bound);
         return FAIL(FAULT_EXPERIMENT, "%s is below the least allowed, %s", text_shown(text).text, bound);
     }
-    if (row->max > row->min && value > row->max) {
-        print_real(row->max, bound);
+    if (field->max > field->min && value > field->max) {
+        print_real(field->max, bound);
         return FAIL(FAULT_EXPERIMENT, "%s is above the most allowed, %s", text_shown(text).text, bound);
     }
     return OK;
@@ -150,27 +150,27 @@ static fault check_range(const struct field *row, double value, const char *text
 
 /* Reading, one function a kind. */
 
-static fault read_int(const struct field *row, const char *text, int64_t *out)
+static fault read_int(const struct field *field, const char *text, int64_t *out)
 {
     int64_t value = 0;
-    if (row->word && text_is(text, row->word)) {
+    if (field->word && text_is(text, field->word)) {
         *out = 0;
         return OK;
     }
-    if (row->word && !is_decimal(text, true))
+    if (field->word && !is_decimal(text, true))
         return FAIL(FAULT_EXPERIMENT, "'%s' is neither a whole number nor '%s'", text_shown(text).text,
-                    row->word);
+                    field->word);
     TRY(parse_int(text, &value));
-    TRY(check_range(row, (double)value, text));
+    TRY(check_range(field, (double)value, text));
     *out = value;
     return OK;
 }
 
-static fault read_real(const struct field *row, const char *text, double *out)
+static fault read_real(const struct field *field, const char *text, double *out)
 {
     double value = 0;
     TRY(parse_real(text, &value));
-    TRY(check_range(row, value, text));
+    TRY(check_range(field, value, text));
     *out = value;
     return OK;
 }
@@ -197,26 +197,26 @@ static const char *choice_at(const void *ctx, size_t i)
     return ((const char *const *)ctx)[i];
 }
 
-static fault unknown_choice(const struct field *row, const char *text)
+static fault unknown_choice(const struct field *field, const char *text)
 {
     char all[256] = "";
-    for (size_t i = 0, n = 0; row->choices[i] && n < sizeof all; i++)
-        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", row->choices[i]);
-    const char *near = text_nearest(text, choice_at, row->choices);
+    for (size_t i = 0, n = 0; field->choices[i] && n < sizeof all; i++)
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", field->choices[i]);
+    const char *near = text_nearest(text, choice_at, field->choices);
     if (near)
         return FAIL(FAULT_EXPERIMENT, "'%s' is not one of %s; did you mean '%s'?", text_shown(text).text, all,
                     near);
     return FAIL(FAULT_EXPERIMENT, "'%s' is not one of %s", text_shown(text).text, all);
 }
 
-static fault read_choice(const struct field *row, const char *text, int *out)
+static fault read_choice(const struct field *field, const char *text, int *out)
 {
-    for (int i = 0; row->choices[i]; i++)
-        if (text_is(row->choices[i], text)) {
+    for (int i = 0; field->choices[i]; i++)
+        if (text_is(field->choices[i], text)) {
             *out = i;
             return OK;
         }
-    return unknown_choice(row, text);
+    return unknown_choice(field, text);
 }
 
 static bool unit_of(const char *word, enum every_unit *out)
@@ -226,7 +226,7 @@ static bool unit_of(const char *word, enum every_unit *out)
            text_is(word, "rounds");
 }
 
-static fault read_every(const struct field *row, const char *text, struct every *out)
+static fault read_every(const struct field *field, const char *text, struct every *out)
 {
     if (text_is(text, "never")) {
         *out = (struct every){0};
@@ -249,31 +249,31 @@ static fault read_every(const struct field *row, const char *text, struct every 
         return FAIL(FAULT_EXPERIMENT, "'%s' is not a whole number of rounds", text_shown(text).text);
     if (every.count > MOST_EVERY)
         return FAIL(FAULT_EXPERIMENT, "%s is above the most allowed, 1000000000", number);
-    TRY(check_range(row, every.count, number));
+    TRY(check_range(field, every.count, number));
     *out = every;
     return OK;
 }
 
 /* A whole number that a double holds exactly and that is printed without an exponent. */
-static fault read_whole(const struct field *row, const char *text, double *out)
+static fault read_whole(const struct field *field, const char *text, double *out)
 {
     int64_t value = 0;
     TRY(parse_int(text, &value));
     if (value >= MOST_WHOLE || value <= -MOST_WHOLE)
         return FAIL(FAULT_EXPERIMENT, "%s is too large a number for a list", text_shown(text).text);
-    TRY(check_range(row, (double)value, text));
+    TRY(check_range(field, (double)value, text));
     *out = (double)value;
     return OK;
 }
 
-static fault read_reals(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
+static fault read_reals(const struct field *field, const char *const *texts, size_t n, struct arena *arena,
                         struct reals *out)
 {
     double *at = n > 0 ? ARENA_NEW(arena, double, n) : NULL;
     if (n > 0 && !at)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++)
-        TRY(row->whole ? read_whole(row, texts[i], &at[i]) : read_real(row, texts[i], &at[i]));
+        TRY(field->whole ? read_whole(field, texts[i], &at[i]) : read_real(field, texts[i], &at[i]));
     *out = (struct reals){at, n};
     return OK;
 }
@@ -289,20 +289,20 @@ static fault read_texts(const char *const *texts, size_t n, struct arena *arena,
     return OK;
 }
 
-fault field_read_list(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
+fault field_read_list(const struct field *field, const char *const *texts, size_t n, struct arena *arena,
                       void *settings)
 {
-    void *member = member_of(row, settings);
-    return row->kind == FIELD_TEXTS ? read_texts(texts, n, arena, member)
-                                    : read_reals(row, texts, n, arena, member);
+    void *member = member_of(field, settings);
+    return field->kind == FIELD_TEXTS ? read_texts(texts, n, arena, member)
+                                    : read_reals(field, texts, n, arena, member);
 }
 
 /* "[1, 2]" as the defaults in a table are written; a file's lists come as nodes, through field_read_list. */
-static fault read_written_list(const struct field *row, const char *text, struct arena *arena, void *settings)
+static fault read_written_list(const struct field *field, const char *text, struct arena *arena, void *settings)
 {
     size_t length = strlen(text);
     if (text[0] != '[')
-        return field_read_list(row, &text, 1, arena, settings);
+        return field_read_list(field, &text, 1, arena, settings);
     if (text[length - 1] != ']')
         return FAIL(FAULT_EXPERIMENT, "'%s' is not a list of numbers", text_shown(text).text);
     char *inside = arena_text(arena, text + 1);
@@ -314,39 +314,39 @@ static fault read_written_list(const struct field *row, const char *text, struct
     char *rest = inside;
     for (char *word; (word = strtok_r(rest, ", ", &rest)) != NULL;)
         texts[n++] = word;
-    return field_read_list(row, texts, n, arena, settings);
+    return field_read_list(field, texts, n, arena, settings);
 }
 
-fault field_read(const struct field *row, const char *text, struct arena *arena, void *settings)
+fault field_read(const struct field *field, const char *text, struct arena *arena, void *settings)
 {
-    void *member = member_of(row, settings);
-    switch (row->kind) {
+    void *member = member_of(field, settings);
+    switch (field->kind) {
     case FIELD_INT:
-        return read_int(row, text, member);
+        return read_int(field, text, member);
     case FIELD_REAL:
-        return read_real(row, text, member);
+        return read_real(field, text, member);
     case FIELD_FLAG:
         return read_flag(text, member);
     case FIELD_TEXT:
         return read_text(text, arena, member);
     case FIELD_CHOICE:
-        return read_choice(row, text, member);
+        return read_choice(field, text, member);
     case FIELD_EVERY:
-        return read_every(row, text, member);
+        return read_every(field, text, member);
     case FIELD_REALS:
-        return read_written_list(row, text, arena, settings);
+        return read_written_list(field, text, arena, settings);
     case FIELD_TEXTS:
-        return field_read_list(row, &text, 1, arena, settings);
+        return field_read_list(field, &text, 1, arena, settings);
     }
-    return FAIL(FAULT_USAGE, "the setting '%s' is of no known kind", row->name);
+    return FAIL(FAULT_USAGE, "the setting '%s' is of no known kind", field->name);
 }
 
-fault field_defaults(const struct field *rows, size_t n, struct arena *arena, void *settings)
+fault field_defaults(const struct field *fields, size_t n, struct arena *arena, void *settings)
 {
     for (size_t i = 0; i < n; i++) {
-        fault f = rows[i].fallback ? field_read(&rows[i], rows[i].fallback, arena, settings) : OK;
+        fault f = fields[i].fallback ? field_read(&fields[i], fields[i].fallback, arena, settings) : OK;
         if (f)
-            return fault_before(f, "the default of '%s': ", rows[i].name);
+            return fault_before(f, "the default of '%s': ", fields[i].name);
     }
     return OK;
 }
@@ -452,14 +452,14 @@ static const char *print_texts(const struct texts *texts, struct arena *arena)
     return text;
 }
 
-const char *field_print(const struct field *row, const void *settings, struct arena *arena)
+const char *field_print(const struct field *field, const void *settings, struct arena *arena)
 {
-    const void *member = member_in(row, settings);
+    const void *member = member_in(field, settings);
     char number[REAL_TEXT];
-    switch (row->kind) {
+    switch (field->kind) {
     case FIELD_INT:
-        if (row->word && *(const int64_t *)member == 0)
-            return row->word;
+        if (field->word && *(const int64_t *)member == 0)
+            return field->word;
         return arena_printf(arena, "%lld", (long long)*(const int64_t *)member);
     case FIELD_REAL:
         print_real(*(const double *)member, number);
@@ -469,7 +469,7 @@ const char *field_print(const struct field *row, const void *settings, struct ar
     case FIELD_TEXT:
         return *(const char *const *)member ? field_print_text(*(const char *const *)member, arena) : "~";
     case FIELD_CHOICE:
-        return row->choices[*(const int *)member];
+        return field->choices[*(const int *)member];
     case FIELD_EVERY:
         return print_every(member, arena);
     case FIELD_REALS:
@@ -480,12 +480,12 @@ const char *field_print(const struct field *row, const void *settings, struct ar
     return NULL;
 }
 
-bool field_is_unset(const struct field *row, const void *settings)
+bool field_is_unset(const struct field *field, const void *settings)
 {
-    const void *member = member_in(row, settings);
-    if (row->fallback || !row->optional)
+    const void *member = member_in(field, settings);
+    if (field->fallback || !field->optional)
         return false;
-    switch (row->kind) {
+    switch (field->kind) {
     case FIELD_INT:
         return *(const int64_t *)member == 0;
     case FIELD_REAL:

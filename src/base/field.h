@@ -1,8 +1,13 @@
-/* field.h - a setting is one row: name, kind, default, range, help.
+/* field.h - a setting is described by one field: name, kind, default, range, help.
  *
- * Whoever owns a struct of settings owns a table of these rows beside it. The parser, `veche list`, `veche check` and
- * the documentation read the same rows, so that none can say something else. Rows know nothing of files: they turn
- * the text of one value into a member of a struct and back.
+ *   static const struct field fields[] = {
+ *       INT_FIELD(struct easgd, every, "10", 1, 1e9, "rounds from one meeting with the centre to the next"),
+ *       ...
+ *   };
+ *
+ * A struct of settings has a table of its fields beside it. The parser, `veche list`, `veche check` and the documentation
+ * read the same table, so that none can say something else. Fields know nothing of files: they turn the text of one
+ * value into a member of a struct and back.
  */
 #ifndef VECHE_BASE_FIELD_H
 #define VECHE_BASE_FIELD_H
@@ -55,24 +60,49 @@ struct field {
     const char *help;           /* one line, without a full stop                                 */
 };
 
+/* The setting is called what the member is. `standard` is its default, NULL where it must be written; the help ends the call, or what
+ * few fields have follows it: .optional = true, .above_min = true, .whole = true, .word = "end". */
+#define INT_FIELD(owner, member, standard, least, most, ...)                                                 \
+    FIELD(#member, FIELD_INT, owner, member, .fallback = standard, .min = least, .max = most, .help = __VA_ARGS__)
+#define REAL_FIELD(owner, member, standard, least, most, ...)                                                \
+    FIELD(#member, FIELD_REAL, owner, member, .fallback = standard, .min = least, .max = most, .help = __VA_ARGS__)
+#define REALS_FIELD(owner, member, standard, least, most, ...)                                               \
+    FIELD(#member, FIELD_REALS, owner, member, .fallback = standard, .min = least, .max = most, .help = __VA_ARGS__)
+#define FLAG_FIELD(owner, member, standard, ...)                                                             \
+    FIELD(#member, FIELD_FLAG, owner, member, .fallback = standard, .help = __VA_ARGS__)
+#define TEXT_FIELD(owner, member, standard, ...)                                                             \
+    FIELD(#member, FIELD_TEXT, owner, member, .fallback = standard, .help = __VA_ARGS__)
+#define TEXTS_FIELD(owner, member, standard, ...)                                                            \
+    FIELD(#member, FIELD_TEXTS, owner, member, .fallback = standard, .help = __VA_ARGS__)
+#define EVERY_FIELD(owner, member, standard, ...)                                                            \
+    FIELD(#member, FIELD_EVERY, owner, member, .fallback = standard, .help = __VA_ARGS__)
+#define CHOICE_FIELD(owner, member, standard, words, ...)                                                    \
+    FIELD(#member, FIELD_CHOICE, owner, member, .fallback = standard, .choices = words, .help = __VA_ARGS__)
+
+/* The setting is called otherwise: FIELD("return", FIELD_REALS, struct event_written, who[EVENT_RETURN], .max = 9, .help = "..."). */
+#define FIELD(setting, its_kind, owner, member, ...)                                                         \
+    {                                                                                                        \
+        .name = setting, .kind = its_kind, .offset = offsetof(owner, member), __VA_ARGS__                    \
+    }
+
 /* Reads one scalar (for REALS: one number, or all of them as "[1, 2]"; for TEXTS: one text). The fault's sentence says what was wrong with
  * the value and what is allowed, but not where: "'nan' is not a finite number", "12 is above the most allowed, 1".
  * Nothing is written on a fault. Numbers are plain decimal in every locale: no hexadecimal, no leading zeros. */
-fault field_read(const struct field *row, const char *text, struct arena *arena, void *settings);
+fault field_read(const struct field *field, const char *text, struct arena *arena, void *settings);
 
 /* REALS and TEXTS: reads n texts into the member. */
-fault field_read_list(const struct field *row, const char *const *texts, size_t n, struct arena *arena,
+fault field_read_list(const struct field *field, const char *const *texts, size_t n, struct arena *arena,
                       void *settings);
 
 /* Sets every member that has a fallback. */
-fault field_defaults(const struct field *rows, size_t n, struct arena *arena, void *settings);
+fault field_defaults(const struct field *fields, size_t n, struct arena *arena, void *settings);
 
 /* The member as one would write it in YAML flow style (reading it back gives the same value); reals in the fewest
  * digits that do. NULL when memory is out. */
-const char *field_print(const struct field *row, const void *settings, struct arena *arena);
+const char *field_print(const struct field *field, const void *settings, struct arena *arena);
 
-/* A row that may be left out and whose member is zero: there is nothing to print. */
-bool field_is_unset(const struct field *row, const void *settings);
+/* A setting that may be left out and whose member is zero: there is nothing to print. */
+bool field_is_unset(const struct field *field, const void *settings);
 
 /* A text as one would write it in YAML, in quotes where it needs them; NULL when memory is out. */
 const char *field_print_text(const char *text, struct arena *arena);

@@ -4,7 +4,7 @@
  *   worker:    see a generation -> read the job -> claim pieces from its lane, then from the others -> wait
  *
  * A piece is claimed by compare-and-swap on (generation, pieces left) in one word, so a worker that slept through a
- * whole job finds the generation moved on and claims nothing: nobody has to wait for it.
+ * whole job finds the generation moved on and claims nothing: no other has to wait for it.
  */
 #include "base/pool.h"
 

@@ -1,7 +1,7 @@
 /* pool.h - worker threads that share out the pieces of one job at a time.
  *
  * The calling thread is worker 0 and works too. Every worker begins with its own stretch of the pieces and then helps
- * the others, so a worker that the system took off its core delays nobody but the piece it holds. Waiting spins for
+ * the others, so a worker that the system took off its core delays nothing but the piece it holds. Waiting spins for
  * some microseconds and then sleeps: a busy neighbour on the machine is left in peace.
  *
  * Which worker runs a piece is left to chance; what the piece computes must not depend on it.

@@ -94,7 +94,7 @@ fault call_begin(struct caller *caller, struct call_line *c, struct call_head *q
     return ask(c, CALL_ROWS);
 }
 
-/* ---- when nobody answers ---- */
+/* ---- when no answer comes ---- */
 
 /* The group that its answers are of goes on without it. */
 static bool is_dissolved(const struct call_line *c)
@@ -143,7 +143,7 @@ static fault look_again(struct call_line *c)
     c->is_lost = true;
     if (now - c->lost_since >= c->lost * c->caller->patience_s || link_has_ended(l, c->asked) ||
         !link_may_return(l, c->asked))
-        return give_up(c, "it cannot be reached, and nobody stands in for it");
+        return give_up(c, "it cannot be reached, and no standby takes its place");
     go_to(c, CALL_LOST);
     return link_sleep(l, c->caller->patience_s / LOOKS);
 }

@@ -91,7 +91,7 @@ struct call_line call_line_to_pair(const char *service, size_t member, size_t ot
 fault call_begin(struct caller *caller, struct call_line *c, struct call_head *question, struct span rows);
 /* Waits for the answer: answer_bytes of a letter (or NULL, where there are none), and its rows, which are the
  * caller's to drop; the parcel is empty where none came. FAULT_PEER with the names of both where the service is
- * given up: it cannot be reached, is silent or has come to its end, and nobody stands in for it. Returns within
+ * given up: it cannot be reached, is silent or has come to its end, and no standby takes its place. Returns within
  * silent + lost + 2 patiences. Calls of one caller end in the order in which they began. Once it has asked
  * twice, mail under its tags of rounds may be forgotten at the end of a call. */
 fault call_end(struct call_line *c, struct call_head *answer, struct parcel *rows);
@@ -100,7 +100,7 @@ fault call_end(struct call_line *c, struct call_head *answer, struct parcel *row
 fault call_refuse(const struct link *l, size_t from);
 /* Of a call that ended in a fault: since when the service has been lost, or was waited for. */
 double call_line_lost_since(const struct call_line *c);
-/* Says that no question will follow; nobody answers. */
+/* Says that no question will follow; it is not answered. */
 void call_leave(struct caller *caller, const struct call_line *c, struct call_head *farewell);
 
 #endif

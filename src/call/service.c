@@ -27,7 +27,7 @@
 fault service_init(struct service *s, size_t self, size_t n, size_t n_agents, size_t question_bytes,
                    size_t answer_bytes)
 {
-    size_t most = question_bytes > answer_bytes ? question_bytes : answer_bytes;
+    size_t most = larger(question_bytes, answer_bytes);
     *s = (struct service){.n_agents = n_agents,
                           .n = n,
                           .visitors = calloc(n, sizeof *s->visitors),
@@ -111,7 +111,7 @@ static void lead(struct service *s, struct arrival *out)
     service_note(s, "takeover", "takes over from the other of its pair");
 }
 
-/* What is pending is for the other to apply; whoever waits is sent there. */
+/* What is pending is for the other to apply; visitors that wait are sent there. */
 static fault follow(struct service *s, struct arrival *out)
 {
     if (!s->leads)

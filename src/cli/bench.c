@@ -38,9 +38,9 @@ int cli_bench(int argc, char **argv)
                                        take_word,
                                        "engine|local|mix|allreduce [key=value ...]",
                                        "engine: how many samples a second an engine trains on. Settings and "
-                                       "defaults: model=resnet20 batch=32 "
+                                       "defaults: model=resnet20 batch=32 accumulate=1 "
                                        "precision=fp32 threads=0 replicas=1 seconds=5 engine=auto "
-                                       "optim=auto.local: what a message costs in the local "
+                                       "optim=auto channels=0 size=0. local: what a message costs in the local "
                                        "world, with an engine that does nothing. mix: what the world and "
                                        "mixing cost beside an engine at work. Both take "
                                        "overrides of an experiment: agents=100 topology=cycle:100. "

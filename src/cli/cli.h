@@ -58,13 +58,13 @@ void cli_leave_if_lost(int gone, const char *who);
 void witness_begin(void);
 
 /* progress.c: a bar on a terminal, plain lines elsewhere. */
-struct progress {
+struct progress_display {
     bool terminal, bar_shown;
     double last_s;
-    struct watchman *watchman; /* borrowed: told when nobody reads any more (`2>&1 | head -2`) */
+    struct watchman *watchman; /* borrowed: told when it is not read any more (`2>&1 | head -2`) */
 };
-void progress_init(struct progress *p, struct watchman *w);
+void progress_init(struct progress_display *p, struct watchman *w);
 void progress_watch(void *progress, const veche_event *event);
-void progress_end(struct progress *p); /* leaves the cursor on a fresh line */
+void progress_end(struct progress_display *p); /* leaves the cursor on a fresh line */
 
 #endif

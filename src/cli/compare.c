@@ -89,7 +89,7 @@ static int print_end(const veche_comparison *c, bool json)
 }
 
 /* Trains a comparison that is open, and closes it. */
-static int go(veche_comparison *c, struct progress *progress, bool json, struct watchman *watchman)
+static int go(veche_comparison *c, struct progress_display *progress, bool json, struct watchman *watchman)
 {
     bool leads = veche_compare_leads(c);
     if (leads)
@@ -123,7 +123,7 @@ int cli_compare(int argc, char **argv)
                                        NULL};
     struct words w = {.overrides = calloc((size_t)argc, sizeof(char *)),
                       .over = calloc((size_t)argc, sizeof(char *))};
-    struct progress progress;
+    struct progress_display progress;
     struct watchman watchman;
     veche_experiment *e = NULL;
     veche_comparison *c = NULL;
@@ -149,7 +149,7 @@ int cli_compare(int argc, char **argv)
 
 int cli_resume_comparison(const char *folder, bool json)
 {
-    struct progress progress;
+    struct progress_display progress;
     struct watchman watchman;
     veche_comparison *c = NULL;
     watchman_init(&watchman);

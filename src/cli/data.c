@@ -1,7 +1,7 @@
 /* data.c - veche data list | get NAME [--from PATH] | verify NAME.
  *
  * The progress is a bar that redraws itself on a terminal, and a line for each new step elsewhere. Signals that ask to stop are
- * held back and looked for between steps, so that a stopped fetch can clean up; for the same reason a pipe that nobody reads
+ * held back and looked for between steps, so that a stopped fetch can clean up; for the same reason a pipe that is not read
  * does not end it.
  */
 #include <signal.h>

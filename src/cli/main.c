@@ -18,7 +18,7 @@ static const struct command {
      cli_topology},
     {"resume", "RUN", "go on from the last checkpoint, or with a comparison", cli_resume},
     {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
-    {"bench", "engine|local|mix [key=value ...]", "figures as JSON", cli_bench},
+    {"bench", "KIND [key=value ...]", "figures as JSON: engine, local, mix or allreduce", cli_bench},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -14,9 +14,9 @@ enum { BAR = 24 };
 
 static const double MUCH_WAITING = 0.03; /* from here on it is worth a word */
 
-void progress_init(struct progress *p, struct watchman *w)
+void progress_init(struct progress_display *p, struct watchman *w)
 {
-    *p = (struct progress){.terminal = isatty(STDERR_FILENO) != 0, .last_s = -1, .watchman = w};
+    *p = (struct progress_display){.terminal = isatty(STDERR_FILENO) != 0, .last_s = -1, .watchman = w};
     setlocale(LC_CTYPE, "");
 }
 
@@ -92,7 +92,7 @@ static void make_room(struct items *s, size_t room)
     }
 }
 
-static void draw_training(struct progress *p, const veche_event *e)
+static void draw_training(struct progress_display *p, const veche_event *e)
 {
     struct items items;
     char bar[4 * BAR + 1];
@@ -109,7 +109,7 @@ static void draw_training(struct progress *p, const veche_event *e)
     p->bar_shown = true;
 }
 
-void progress_end(struct progress *p)
+void progress_end(struct progress_display *p)
 {
     if (p->bar_shown)
         fputs("\r\033[K", stderr);
@@ -120,13 +120,13 @@ static void print_evaluation(const veche_event *e)
 {
     char time[24];
     fprintf(stderr, "epoch %6.2f", e->epoch);
-    if (!isnan(e->train_loss)) /* nobody may have learnt since the last one */
+    if (!isnan(e->train_loss)) /* there may have been no lesson since the last one */
         fprintf(stderr, "  train loss %.4f  accuracy %6.2f%%", e->train_loss, e->train_accuracy);
     fprintf(stderr, "   test loss %.4f  accuracy %6.2f%%   lr %.3g   %s\n", e->loss, e->accuracy, e->lr,
             clock_text(e->real_s, time));
 }
 
-static void show(struct progress *p, const veche_event *event)
+static void show(struct progress_display *p, const veche_event *event)
 {
     switch (event->kind) {
     case VECHE_PROGRESS:
@@ -155,7 +155,7 @@ static void show(struct progress *p, const veche_event *event)
 
 void progress_watch(void *progress, const veche_event *event)
 {
-    struct progress *p = progress;
+    struct progress_display *p = progress;
     errno = 0;
     show(p, event);
     if (errno == EPIPE)

@@ -81,7 +81,7 @@ static void print_start(const veche_run *r)
 }
 
 /* Trains a run that is open; the signals were blocked before its threads were made. */
-static int train(veche_run *r, struct progress *progress, bool json, struct watchman *watchman)
+static int train(veche_run *r, struct progress_display *progress, bool json, struct watchman *watchman)
 {
     bool leads = veche_run_leads(r);
     watchman_begin(watchman, stop, r);
@@ -118,7 +118,7 @@ int cli_run(int argc, char **argv)
         NULL,
         NULL};
     struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
-    struct progress progress;
+    struct progress_display progress;
     struct watchman watchman;
     veche_experiment *e = NULL;
     veche_run *r = NULL;
@@ -166,7 +166,7 @@ int cli_resume(int argc, char **argv)
                                        NULL,
                                        NULL};
     struct words w = {.takes_overrides = true, .overrides = calloc((size_t)argc, sizeof(char *))};
-    struct progress progress;
+    struct progress_display progress;
     struct watchman watchman;
     veche_run *r = NULL;
     if (!w.overrides)

@@ -5,7 +5,7 @@
  *                     are replaced only by rename)
  *   SIGHUP            the same, but however often it comes it never means: at once. Not under `nohup`
  *   SIGXCPU           likewise; the kernel repeats it every second from `ulimit -St` on
- *   SIGPIPE           ignored: a progress line that nobody reads any more asks the job to stop (progress.c)
+ *   SIGPIPE           ignored: a progress line that is not read any more asks the job to stop (progress.c)
  */
 #include <stdio.h>
 #include <time.h>

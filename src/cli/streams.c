@@ -3,7 +3,7 @@
  * One that is closed would give its number to the next file that is opened, and a table would be written into
  * a run's events. So it becomes /dev/null, opened the wrong way round: what is read or written there fails,
  * as it would if it were still closed. What standard output could not take is said once, at the very end,
- * whoever wrote it; the exit code is then 1.
+ * whatever part of the program wrote it; the exit code is then 1.
  *
  * A write beyond `ulimit -f` fails as one to a full disk does, in place of ending the program with half a
  * file.

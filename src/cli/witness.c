@@ -1,4 +1,4 @@
-/* witness.c - says which rank was killed, where nobody else can.
+/* witness.c - says which rank was killed, where the launcher does not.
  *
  * MPICH's mpirun ends all other ranks at once when one is gone, and names one of them, as likely as not
  * another one. It notices by the end of the rank's connection to it. So a small process, forked before

@@ -5,7 +5,7 @@
  *
  * m - 1 messages of n floats by each, in m - 1 steps: (m - 1)(alpha + n beta). The one that asks least of the
  * members' programs and most of the network; the sum is that of a plain loop over the ranks, for comparison.
- * In every step everybody sends to one and hears from one, all different, so no card ever waits; were all
+ * In every step each member sends to one and hears from one, all different, so no card ever waits; were all
  * sent at once, cards would stand idle while others queue. There is nothing to cut into pieces: cards are
  * busy from the first step on.
  */

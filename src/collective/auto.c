@@ -5,7 +5,7 @@
  *
  * The latter is how MPI libraries choose (Thakur, Rabenseifner and Gropp 2005).
  * m is the group as it is, n the floats of this very sum: a short span may go another way than a long one,
- * and all may go another way when a member is lost. Everybody has the same numbers and so comes to the same
+ * and all may go another way when a member is lost. All members have the same numbers and so come to the same
  * choice. The formulas leave out the adding, which costs nothing on a network that is only described and less
  * than the way on one that is slow. Between ranks of one machine it costs as much as the way; there short
  * ends at 8 KiB (docs/cluster-speed.md).

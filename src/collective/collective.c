@@ -25,7 +25,7 @@ const char *const collective_names[AUTO + 2] = {COLLECTIVES(NAME)};
 static size_t end_of(const struct group *g, enum row row, size_t end)
 {
     size_t size = link_row_floats(g->link, row);
-    return end < size ? end : size;
+    return smaller(end, size);
 }
 
 fault group_sum(struct group *g, const struct collective *c, enum row row, size_t first, size_t end)

@@ -5,7 +5,7 @@
  * is undefined.
  *
  * An algorithm of all-reduce is one file: its head states the messages, rounds and bytes of the literature,
- * which its test counts. Cost on a network where a message of n floats takes alpha + n * beta, everybody
+ * which its test counts. Cost on a network where a message of n floats takes alpha + n * beta, every member
  * sending and receiving one at a time: a card is busy for n * beta, and the latency alpha is spent on the
  * wire.
  *
@@ -27,7 +27,7 @@ struct cost {
 };
 
 struct collective {
-    /* The floats [first, end) of everybody's row become their sum. */
+    /* The floats [first, end) of every member's row become their sum. */
     fault (*sum)(struct group *g, enum row row, size_t first, size_t end);
     /* The formulas of its file's head, for two members or more and one float or more. */
     void (*busiest)(size_t members, size_t floats, double *messages, double *sent);
@@ -63,13 +63,12 @@ fault group_mean(struct group *g, const struct collective *c, enum row row, size
 /* Of a sum; one alone, or with nothing to sum, sends nothing. */
 struct cost collective_cost(const struct collective *c, size_t members, size_t floats);
 double cost_seconds(struct cost c, double alpha_s, double beta_s);
-/* Of our own, for two members or more and one float or more; both times 0: nothing is known of the network.
- */
+/* Of our own, for two members or more and one float or more; both times 0: nothing is known of the network. */
 const struct collective *collective_fastest(size_t members, size_t floats, double alpha_s, double beta_s);
 
-/* Nobody leaves before everybody has come (dissemination: ceil(log2 m) messages each). */
+/* No member leaves before all have come (dissemination: ceil(log2 m) messages each). */
 fault group_barrier(struct group *g);
-/* n numbers of 64 bits of everybody, integers or doubles, in rank order, to everybody. */
+/* n numbers of 64 bits of every member, integers or doubles, in rank order, to all. */
 fault group_exchange(struct group *g, const void *mine, size_t n, void *all);
 
 #endif

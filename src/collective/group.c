@@ -221,8 +221,8 @@ uint64_t group_lasting_tag(unsigned number)
 
 /* ---- re-forming ---- */
 
-/* The next generation, which everyone hears of. Somebody who comes back does not know the others' and asks
- * them for their next one; of all that are named then the highest will be it. It names one itself that nobody
+/* The next generation, which all members hear of. An agent that comes back does not know the others' and asks
+ * them for their next one; of all that are named then the highest will be it. It names one itself that no group
  * has had: if all others have ended, it must not pass for one of a group that was. */
 static void next_generation(struct group *g, const char *why)
 {
@@ -237,7 +237,7 @@ static void next_generation(struct group *g, const char *why)
     g->number = 0;
 }
 
-/* n numbers of 64 bits, to all who could come, so that nobody waits for it; whoever went away meanwhile will
+/* n numbers of 64 bits, to all that could come, so that none waits for it; those that went away meanwhile will
  * not answer. */
 static void say(struct group *g, unsigned what, void *numbers, size_t n)
 {
@@ -309,7 +309,7 @@ static fault choose(struct group *g)
     return OK;
 }
 
-/* The members are those who made the same choice; somebody whom those it chose did not choose is alone. Where
+/* The members are those who made the same choice; an agent whom those it chose did not choose is alone. Where
  * one that I chose is lost meanwhile, others may have heard it: there will be another generation, for all who
  * go on in one must go on with the same members. */
 static fault compare_choices(struct group *g)
@@ -349,7 +349,7 @@ static void knock(struct group *g)
             fault_drop(link_send(g->link, i, KNOCK, "", 1));
 }
 
-/* Whoever knocked before this hears of it like everyone else. */
+/* An agent that knocked before this hears of it like all others. */
 static fault forget_knocks(struct group *g)
 {
     char nothing;
@@ -358,7 +358,7 @@ static fault forget_knocks(struct group *g)
     return OK;
 }
 
-/* Who is ahead of whom: whoever is just back is behind everybody else. */
+/* Who is ahead of whom: an agent that is just back is behind all others. */
 static bool is_ahead(const struct hello *a, const struct hello *b)
 {
     if ((a->generation == NEWCOMER) != (b->generation == NEWCOMER))
@@ -366,8 +366,7 @@ static bool is_ahead(const struct hello *a, const struct hello *b)
     return a->round > b->round;
 }
 
-/* The leader is the one that is furthest, the first of them. Its rows are mine, unless one of us was apart.
- */
+/* The leader is the one that is furthest, the first of them. Its rows are mine, unless one of us was apart. */
 static struct reunion meet(const struct group *g, const struct hello *mine)
 {
     size_t leader = g->members[0];

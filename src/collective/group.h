@@ -1,21 +1,21 @@
 /* group.h - agents that do something together: who they are, and how they find each other again when one is
  * lost.
  *
- *   working in generation G --(somebody is gone, silent, or back)--> dissolve(G + 1) --> everyone hears of it
+ *   working in generation G --(a member is gone, silent, or back)--> dissolve(G + 1) --> all members hear of it
  *          ^                                                                                 |
  *          +------------------ the members of generation G + 1 <------- re-form -------------+
  *
- * Whoever meets a fault in a collective tells everyone before passing it up, so all of the living fail
+ * A member that meets a fault in a collective tells all members before passing it up, so all of the living fail
  * together and within their patience; then they re-form. Tags carry the generation: what was under way in an
- * earlier one reaches nobody. Parts that cannot reach each other go on apart, and re-form when they can.
+ * earlier one is never received. Parts that cannot reach each other go on apart, and re-form when they can.
  *
  * Re-forming takes three exchanges between all who can reach each other: hello; whom I have heard; whom I
  * would go on with, which is the first agent, the next one that hears and is heard by it, the next one that
- * hears and is heard by both, and so on. Those with the same list are the members; usually that is everybody.
- * With single links cut some stand aside until they can reach somebody they could not.
+ * hears and is heard by both, and so on. Those with the same list are the members; usually that is all of them.
+ * With single links cut some stand aside until they can reach an agent that they could not.
  *
- * It comes to an end: who was silent for longer than somebody's patience is left out by that one, so groups
- * shrink until a round is done; and whoever was left out knocks, which is heard between two rounds.
+ * It comes to an end: an agent that was silent for longer than a member's patience is left out by that member, so groups
+ * shrink until a round is done; and an agent that was left out knocks, which is heard between two rounds.
  */
 #ifndef VECHE_COLLECTIVE_GROUP_H
 #define VECHE_COLLECTIVE_GROUP_H
@@ -26,8 +26,8 @@ struct hello;
 
 struct group {
     struct link *link;      /* borrowed */
-    struct parcel *parcels; /* borrowed: room for one from everybody; all empty between collectives */
-    struct term *terms;     /* owned: room for one from everybody, for a sum of theirs */
+    struct parcel *parcels; /* borrowed: room for one from each agent; all empty between collectives */
+    struct term *terms;     /* owned: room for one from each agent, for a sum of theirs */
     uint32_t *members;      /* owned: agents in rising order */
     size_t n, rank;         /* how many, and where I am among them */
     size_t n_all;           /* agents that could be members: 0 .. n_all - 1 */
@@ -58,12 +58,11 @@ fault group_end(struct group *g, fault f);
 
 /* This agent made me lose patience: I do without it until a round is done. */
 void group_leave_out(struct group *g, size_t agent);
-/* A round is done: whoever was silent for longer than my patience may come again. */
+/* A round is done: those that were silent for longer than my patience may come again. */
 void group_forgive(struct group *g);
 
-/* It is time to re-form, between two collectives: somebody who is not a member can be reached now and could
- * not when the group was formed, or knocks because the group was formed without it; or others have begun to.
- */
+/* It is time to re-form, between two collectives: an agent that is not a member can be reached now and could
+ * not when the group was formed, or knocks because the group was formed without it; or others have begun to. */
 bool group_is_incomplete(const struct group *g);
 
 /* What re-forming finds: the member that is furthest, and whether my rows must become its rows. */
@@ -75,18 +74,18 @@ struct reunion {
 /* `round` is mine. Never fails because of a peer: in the end I am alone. */
 fault group_reform(struct group *g, uint64_t round, const char *why, struct reunion *out);
 
-/* Somebody who can be reached is no member, at work or at its end. */
+/* An agent that can be reached is no member, at work or at its end. */
 bool group_is_a_part(const struct group *g);
-/* Somebody who can be reached and has come to its end, a member if there is one: its last round was done
- * while others found that somebody had died in it, or the group was in parts. It does not come any more, but
+/* An agent that can be reached and has come to its end, a member if there is one: its last round was done
+ * while others found that a member had died in it, or the group was in parts. It does not come any more, but
  * has what the others would get. */
 bool group_finds_ended(const struct group *g, size_t *agent);
 
-/* A strategy that has its own way of forming groups, by lower generations, gives it up for everyone; whoever
- * hears of it knows. */
+/* A strategy that has its own way of forming groups, by lower generations, gives it up for all agents; each
+ * that hears of it knows. */
 void group_abandon(struct group *g, const char *why);
 bool group_is_abandoned(const struct group *g);
-/* A tag for what is said until then, beside collectives; whoever waits for it hears when that is over.
+/* A tag for what is said until then, beside collectives; an agent that waits for it hears when that is over.
  * `number` counts from 0. */
 uint64_t group_lasting_tag(unsigned number);
 

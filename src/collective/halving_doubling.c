@@ -12,14 +12,14 @@
  *   and all of it backwards, with complete shares: give my first s - h to member rank - h, take the last
  *   s - h from member rank + h.
  *
- * In every step everybody sends to one and hears from one, as many shares as all others.
+ * In every step each member sends to one and hears from one, as many shares as all others.
  *
  * 2 L messages, 2 (1 - 1/m) n floats by each: 2 L alpha + 2 (1 - 1/m) n beta: as few floats as the ring, with
  * 2 log2 m latencies in place of 2 (m - 1), and no power of two to fold into. Shares that lie round the end
  * of the circle are two parts of the row, and go as two messages right after each other. The halves are the
  * pieces; where they differ by a float the longer sets the pace.
  *
- * Every share is complete at one member, which tells all: everybody gets the same bits.
+ * Every share is complete at one member, which tells all: they get the same bits.
  */
 #include <math.h>
 
@@ -53,7 +53,7 @@ static size_t n_parts(struct arc a)
 
 static struct span arc_span(struct arc a, struct span whole, size_t i)
 {
-    size_t end = a.first + a.n, from = i ? 0 : a.first, to = i ? end - a.m : end < a.m ? end : a.m;
+    size_t end = a.first + a.n, from = i ? 0 : a.first, to = i ? end - a.m : smaller(end, a.m);
     return (struct span){whole.rows, span_of(whole, from, a.m).first, span_of(whole, to - 1, a.m).end};
 }
 
@@ -149,7 +149,7 @@ static double seconds(size_t m, size_t n, double alpha, double beta)
     size_t longer = n % m, path = 0;
     for (size_t s = m, h; s > 1; s = h) {
         h = upper_half(s);
-        path += (s - h) * (n / m) + (s - h < longer ? s - h : longer);
+        path += (s - h) * (n / m) + smaller(s - h, longer);
     }
     return 2 * ((double)log2_ceil(m) * alpha + (double)path * beta);
 }

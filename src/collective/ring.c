@@ -4,7 +4,7 @@
  *   all-gather,     s = 0 .. m - 2:   share rank + 1 - s, which is complete, goes to the next member
  *
  * 2 (m - 1) messages of n / m floats by each: 2 (m - 1)(alpha + n / m beta). No algorithm sends fewer floats;
- * every card is busy all the time. A share is added up in the order of the ring, once, so everybody gets the
+ * every card is busy all the time. A share is added up in the order of the ring, once, so all members get the
  * same bits. The shares are the pieces: one is added while the next is on its way. Where m does not divide n
  * the first shares are a float longer, and the longest sets the pace.
  */

@@ -4,7 +4,7 @@
  *                      rank 0 -> everyone:   x
  *
  * With k pieces (steps.h) the middle sends (m - 1) k messages, n floats to each, and receives as many;
- * everyone else sends k. Its card is what all wait for. Everybody's first pieces come before anybody's second
+ * each of the others sends k. Its card is what all wait for. The first pieces of all come before any second
  * one, so that the middle sends a piece while it receives the next: 2 alpha + (m - 1)(n + n / k) beta, where
  * a span in one piece takes 2 alpha + 2 (m - 1) n beta. Messages wait for the card and not for each other's
  * latency, so pieces cost none.

@@ -45,7 +45,7 @@ fault step_hear(struct group *g, size_t from, uint64_t tag)
 struct span span_of(struct span whole, size_t i, size_t n)
 {
     size_t size = span_size(whole) / n, longer = span_size(whole) % n;
-    size_t first = whole.first + i * size + (i < longer ? i : longer);
+    size_t first = whole.first + i * size + smaller(i, longer);
     return (struct span){whole.rows, first, first + size + (i < longer)};
 }
 
@@ -98,9 +98,9 @@ struct span piece_of(const struct pieces *all, size_t i)
 
 /* ---- the tree ---- */
 
-struct seat tree_seat(size_t rank, size_t n)
+struct kin tree_kin(size_t rank, size_t n)
 {
-    struct seat at = {0};
+    struct kin at = {0};
     size_t head = 0;
     while (n > 1) {
         size_t kept = n / 2, other = head + kept;

@@ -59,15 +59,15 @@ size_t piece_longest(size_t floats);
 
 /* ---- a binomial tree over the ranks 0 .. n - 1, root 0 ---- */
 
-/* Whoever heads a range of ranks gives its upper half, the longer one, to the first of that half, and goes on
+/* A member that heads a range of ranks gives its upper half, the longer one, to the first of that half, and goes on
  * with the rest. With the longer halves given away first, some path from the root is as long as ceil(log2 n)
  * steps for every n, so the steps of all other paths find their time beside it. */
-struct seat {
+struct kin {
     size_t parent;    /* of rank 0: itself */
     size_t child[64]; /* the one with the largest range first */
     size_t n_children;
 };
-struct seat tree_seat(size_t rank, size_t n);
+struct kin tree_kin(size_t rank, size_t n);
 
 /* ---- recursive halving and doubling among 2^levels members ---- */
 
@@ -86,7 +86,7 @@ struct span cube_share(struct span whole, size_t levels, size_t index);
  * members; the rest is undefined. One level of it: of the part that I have left, I keep a half. */
 fault cube_halve(struct group *g, const struct cube *c, uint64_t tag, size_t level, struct span *mine);
 fault cube_scatter(struct group *g, const struct cube *c, uint64_t tag, struct span whole);
-/* All-gather: everybody gets everybody's share. */
+/* All-gather: every member gets the shares of all. */
 fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct span whole);
 
 /* ---- any number of members as a power of two ---- */
@@ -99,7 +99,7 @@ fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct sp
 struct fold {
     size_t p, extra;
     bool goes_on;
-    size_t index; /* among the p, of whoever goes on */
+    size_t index; /* among the p, of one that goes on */
 };
 struct fold fold_of(const struct group *g);
 rank_of_index fold_rank; /* its ctx is the fold */

@@ -58,7 +58,7 @@ static fault exchange(struct group *g, size_t n, char *all)
 {
     uint64_t tag = group_tag(g);
     for (size_t have = 1; have < g->n; have *= 2) {
-        size_t more = have < g->n - have ? have : g->n - have;
+        size_t more = smaller(have, g->n - have);
         TRY(send_bytes(g, (g->rank + g->n - have) % g->n, tag, all, more * n));
         TRY(recv_bytes(g, (g->rank + have) % g->n, tag, all + have * n, more * n));
     }

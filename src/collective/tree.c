@@ -28,7 +28,7 @@
 
 #include "collective/steps.h"
 
-static fault gather_up(struct group *g, const struct seat *at, struct span all)
+static fault gather_up(struct group *g, const struct kin *at, struct span all)
 {
     struct pieces up = pieces_of(g, all);
     for (size_t p = 0; p < up.n; p++) {
@@ -40,7 +40,7 @@ static fault gather_up(struct group *g, const struct seat *at, struct span all)
     return OK;
 }
 
-static fault spread(struct group *g, const struct seat *at, struct span all)
+static fault spread(struct group *g, const struct kin *at, struct span all)
 {
     struct pieces down = pieces_of(g, all);
     for (size_t p = 0; p < down.n; p++) {
@@ -55,7 +55,7 @@ static fault spread(struct group *g, const struct seat *at, struct span all)
 static fault sum(struct group *g, enum row row, size_t first, size_t end)
 {
     struct span all = {1u << row, first, end};
-    struct seat at = tree_seat(g->rank, g->n);
+    struct kin at = tree_kin(g->rank, g->n);
     TRY(gather_up(g, &at, all));
     return spread(g, &at, all);
 }

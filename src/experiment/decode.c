@@ -1,6 +1,6 @@
-/* decode.c - a map against the rows that say what it may hold.
+/* decode.c - a map against the fields that say what it may hold.
  *
- * First every key that is there must be known, then every row that is known must be there or have a default:
+ * First every key that is there must be known, then every field that is known must be there or have a default:
  * so a misspelt key is named as such, and not as the one that is then missing.
  */
 #include "experiment/decode.h"
@@ -12,9 +12,9 @@
 
 enum { LISTED = 400 }; /* characters of a list of names in a sentence */
 
-struct rows decode_rows_of(enum section_id id, void *settings)
+struct fields decode_fields_of(enum section_id id, void *settings)
 {
-    return (struct rows){section_rows[id].fields, section_rows[id].n_fields, settings};
+    return (struct fields){section_table[id].fields, section_table[id].n_fields, settings};
 }
 
 bool experiment_is_name(const char *text)
@@ -45,9 +45,9 @@ static const char *key_at(const void *ctx, size_t i)
 {
     const struct form *form = ctx;
     for (size_t r = 0; r < 2; r++) {
-        if (i < form->rows[r].n)
-            return form->rows[r].fields[i].name;
-        i -= form->rows[r].n;
+        if (i < form->fields[r].n)
+            return form->fields[r].at[i].name;
+        i -= form->fields[r].n;
     }
     for (size_t o = 0; form->others && form->others[o]; o++)
         if (i-- == 0)
@@ -118,11 +118,11 @@ static fault at_node(fault f, const struct node *node)
 }
 
 /* One element by itself, so that a fault has its place. */
-static fault check_element(const struct decoder *d, const struct node *item, const struct field *row)
+static fault check_element(const struct document *d, const struct node *item, const struct field *field)
 {
-    enum field_kind kind = row->kind == FIELD_TEXTS ? FIELD_TEXT : row->whole ? FIELD_INT : FIELD_REAL;
+    enum field_kind kind = field->kind == FIELD_TEXTS ? FIELD_TEXT : field->whole ? FIELD_INT : FIELD_REAL;
     TRY(check_scalar(item, kind, field_kind_name(kind)));
-    struct field alone = *row;
+    struct field alone = *field;
     union {
         struct reals reals;
         struct texts texts;
@@ -131,7 +131,7 @@ static fault check_element(const struct decoder *d, const struct node *item, con
     return at_node(field_read_list(&alone, (const char *const[]){item->text}, 1, d->arena, &nowhere), item);
 }
 
-static fault decode_list(const struct decoder *d, const struct node *list, const struct field *row,
+static fault decode_list(const struct document *d, const struct node *list, const struct field *field,
                          void *settings)
 {
     const char **texts = ARENA_NEW(d->arena, const char *, list->n + 1);
@@ -139,45 +139,45 @@ static fault decode_list(const struct decoder *d, const struct node *list, const
         return OUT_OF_MEMORY;
     size_t n = 0;
     for (const struct node *item = list->first; item; item = item->next) {
-        TRY(check_element(d, item, row));
+        TRY(check_element(d, item, field));
         texts[n++] = item->text;
     }
-    return field_read_list(row, texts, n, d->arena, settings);
+    return field_read_list(field, texts, n, d->arena, settings);
 }
 
-fault decode_field(const struct decoder *d, const struct node *node, const struct field *row, void *settings)
+fault decode_field(const struct document *d, const struct node *node, const struct field *field, void *settings)
 {
-    bool lists = row->kind == FIELD_REALS || row->kind == FIELD_TEXTS;
+    bool lists = field->kind == FIELD_REALS || field->kind == FIELD_TEXTS;
     if (lists && node->kind == NODE_LIST)
-        return decode_list(d, node, row, settings);
-    TRY(check_scalar(node, row->kind, field_kind_name(row->kind)));
-    return at_node(field_read(row, node->text, d->arena, settings), node);
+        return decode_list(d, node, field, settings);
+    TRY(check_scalar(node, field->kind, field_kind_name(field->kind)));
+    return at_node(field_read(field, node->text, d->arena, settings), node);
 }
 
-static fault decode_row(const struct decoder *d, const struct node *node, const struct field *row,
+static fault decode_one(const struct document *d, const struct node *node, const struct field *field,
                         void *settings, const struct node *blamed)
 {
     if (node)
-        return decode_field(d, node, row, settings);
-    if (row->fallback)
-        return field_defaults(row, 1, d->arena, settings);
-    return row->optional ? OK : fail_node(blamed, "the key '%s' is missing (%s)", row->name, row->help);
+        return decode_field(d, node, field, settings);
+    if (field->fallback)
+        return field_defaults(field, 1, d->arena, settings);
+    return field->optional ? OK : fail_node(blamed, "the key '%s' is missing (%s)", field->name, field->help);
 }
 
-static fault decode_rows(const struct decoder *d, const struct node *map, const struct rows *rows,
-                         const struct node *first, const struct node *blamed)
+static fault decode_fields(const struct document *d, const struct node *map, const struct fields *fields,
+                           const struct node *first, const struct node *blamed)
 {
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct field *row = &rows->fields[i];
-        const struct node *node = map ? node_find(map, row->name) : NULL;
+    for (size_t i = 0; i < fields->n; i++) {
+        const struct field *field = &fields->at[i];
+        const struct node *node = map ? node_find(map, field->name) : NULL;
         if (i == 0 && first && node && node != first)
             return fail_key(node, "this is written already, as '%s'", first->key);
-        TRY(decode_row(d, i == 0 && first ? first : node, row, rows->settings, blamed));
+        TRY(decode_one(d, i == 0 && first ? first : node, field, fields->settings, blamed));
     }
     return OK;
 }
 
-fault decode_map(const struct decoder *d, const struct node *map, const struct form *form,
+fault decode_map(const struct document *d, const struct node *map, const struct form *form,
                  const struct node *blamed)
 {
     if (map && map->kind != NODE_MAP)
@@ -185,8 +185,8 @@ fault decode_map(const struct decoder *d, const struct node *map, const struct f
     for (const struct node *node = map ? map->first : NULL; node; node = node->next)
         if (!is_known(form, node))
             return unknown_key(node, form);
-    TRY(decode_rows(d, map, &form->rows[0], form->first, blamed));
-    return decode_rows(d, map, &form->rows[1], NULL, blamed);
+    TRY(decode_fields(d, map, &form->fields[0], form->first, blamed));
+    return decode_fields(d, map, &form->fields[1], NULL, blamed);
 }
 
 /* Choices. */
@@ -210,7 +210,7 @@ static fault unknown_kind(const struct node *node, const char *name, enum catego
                      known);
 }
 
-fault decode_kind(const struct decoder *d, const struct node *node, const char *name, enum category category,
+fault decode_kind(const struct document *d, const struct node *node, const char *name, enum category category,
                   struct choice *out)
 {
     const struct kinds *kinds = &d->registry->of[category];
@@ -257,17 +257,17 @@ const struct node *decode_first_setting(const struct node *choice, const struct 
     return node_find(choice, "kind") || !named ? (set ? set : choice) : named;
 }
 
-static fault decode_named(const struct decoder *d, const struct node *node, const struct node *named,
+static fault decode_named(const struct document *d, const struct node *node, const struct node *named,
                           const char *name, enum category category, struct form form, struct choice *out)
 {
     const struct node *blamed = node ? node : d->top;
     TRY(decode_kind(d, named ? named : blamed, name, category, out));
     form.kind = out->kind;
-    form.rows[0] = (struct rows){out->kind->fields, out->kind->n_fields, out->settings};
+    form.fields[0] = (struct fields){out->kind->fields, out->kind->n_fields, out->settings};
     return decode_map(d, node && node->kind == NODE_MAP ? node : NULL, &form, blamed);
 }
 
-fault decode_choice(const struct decoder *d, const struct node *node, enum category category,
+fault decode_choice(const struct document *d, const struct node *node, enum category category,
                     const char *fallback, struct form form, struct choice *out)
 {
     const struct kinds *kinds = &d->registry->of[category];

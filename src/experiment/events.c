@@ -19,7 +19,7 @@ const char *const event_names[N_EVENTS] = {
     [EVENT_MEND] = "mend",   [EVENT_PARTITION] = "partition", [EVENT_HEAL] = "heal",
 };
 
-static fault decode_random(const struct decoder *d, const struct node *item, struct event_settings *out)
+static fault decode_random(const struct document *d, const struct node *item, struct event_settings *out)
 {
     static const char *const others[] = {"random", NULL};
     const struct node *node = node_find(item, "random");
@@ -27,7 +27,7 @@ static fault decode_random(const struct decoder *d, const struct node *item, str
     TRY(decode_map(d, item, &(struct form){.others = others}, item));
     if (out->has_random)
         return fail_node(item, "the chances of events are written twice");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_RANDOM, r)}}, node));
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_RANDOM, r)}}, node));
     if (r->crash_every_s == 0 && r->cut_every_s == 0)
         return fail_node(node, "nothing ever happens: crash_every_s or cut_every_s is expected");
     if (r->crash_every_s == 0 && r->down_s > 0)
@@ -58,14 +58,14 @@ static fault find_event(const struct node *item, const struct node **what, enum 
                      "nothing happens here: crash, stall, return, cut, mend, partition or heal is expected");
 }
 
-static fault decode_event(const struct decoder *d, struct roll *roll, const struct node *item,
+static fault decode_event(const struct document *d, struct roll *roll, const struct node *item,
                           struct event *out)
 {
     static const char *const others[] = {"partition", NULL};
     struct event_written written = {0};
     const struct node *what;
     TRY(decode_map(
-        d, item, &(struct form){.rows = {decode_rows_of(SECTION_EVENT, &written)}, .others = others}, item));
+        d, item, &(struct form){.fields = {decode_fields_of(SECTION_EVENT, &written)}, .others = others}, item));
     TRY(find_event(item, &what, &out->kind));
     out->at_s = written.at_s;
     out->place = item->place;
@@ -84,7 +84,7 @@ static fault decode_event(const struct decoder *d, struct roll *roll, const stru
     }
 }
 
-fault decode_events(const struct decoder *d, int64_t members, struct event_settings *out)
+fault decode_events(const struct document *d, int64_t members, struct event_settings *out)
 {
     const struct node *node = node_find(d->top, "events");
     if (!node)

@@ -17,18 +17,18 @@ enum { MOST_BYTES = 1 << 20 };
 
 static const char *const only_kind[] = {"kind", NULL};
 
-static fault find_section(const struct decoder *d, const char *name, const struct node **out)
+static fault find_section(const struct document *d, const char *name, const struct node **out)
 {
     *out = node_find(d->top, name);
     return *out ? OK : fail_node(d->top, "the section '%s' is missing", name);
 }
 
-static fault decode_data(const struct decoder *d, struct data_settings *out)
+static fault decode_data(const struct document *d, struct data_settings *out)
 {
     static const char *const others[] = {"set", "split", NULL};
     const struct node *data;
     TRY(find_section(d, "data", &data));
-    struct form form = {.rows = {decode_rows_of(SECTION_DATA, out)}, .others = others};
+    struct form form = {.fields = {decode_fields_of(SECTION_DATA, out)}, .others = others};
     TRY(decode_map(d, data, &form, data));
     const struct node *set = node_find(data, "set");
     if (!set)
@@ -46,35 +46,35 @@ static fault decode_data(const struct decoder *d, struct data_settings *out)
     return OK;
 }
 
-static fault decode_optim(const struct decoder *d, struct optim_settings *out)
+static fault decode_optim(const struct document *d, struct optim_settings *out)
 {
     static const char *const others[] = {"kind", "schedule", NULL};
     const struct node *optim;
     TRY(find_section(d, "optim", &optim));
-    struct form form = {.rows = {[1] = decode_rows_of(SECTION_OPTIM, out)}, .others = others};
+    struct form form = {.fields = {[1] = decode_fields_of(SECTION_OPTIM, out)}, .others = others};
     TRY(decode_choice(d, optim, KIND_OPTIM, NULL, form, &out->kind));
-    struct form schedule = {.rows = {[1] = decode_rows_of(SECTION_SCHEDULE, out)}, .others = only_kind};
+    struct form schedule = {.fields = {[1] = decode_fields_of(SECTION_SCHEDULE, out)}, .others = only_kind};
     return decode_choice(d, node_find(optim, "schedule"), KIND_SCHEDULE, "constant", schedule,
                          &out->schedule);
 }
 
-static fault decode_stop(const struct decoder *d, const struct node *node, struct stop_settings *out)
+static fault decode_stop(const struct document *d, const struct node *node, struct stop_settings *out)
 {
     if (!node || (node->kind == NODE_VALUE && text_is(node->text, "never")))
         return OK;
     if (node->kind != NODE_MAP)
         return fail_node(node, "what ends a run early is a map, such as { accuracy: 91 }, or never");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_STOP, out)}}, node));
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_STOP, out)}}, node));
     out->place = node->place;
     return node->n ? OK : fail_node(node, "nothing is written here that could end a run: accuracy, loss or no_progress");
 }
 
-static fault decode_train(const struct decoder *d, int64_t batch, struct train_settings *out)
+static fault decode_train(const struct document *d, int64_t batch, struct train_settings *out)
 {
     static const char *const others[] = {"stop", NULL};
     const struct node *train;
     TRY(find_section(d, "train", &train));
-    TRY(decode_map(d, train, &(struct form){.rows = {decode_rows_of(SECTION_TRAIN, out)}, .others = others}, train));
+    TRY(decode_map(d, train, &(struct form){.fields = {decode_fields_of(SECTION_TRAIN, out)}, .others = others}, train));
     if (out->accumulate > batch)
         return fail_node(node_find(train, "accumulate"),
                          "a batch of %lld sample%s cannot be cut into %lld micro-batches (data.batch)",
@@ -101,11 +101,11 @@ static char *name_of_file(const char *source, struct arena *arena)
     return *name ? name : arena_text(arena, "experiment");
 }
 
-static fault decode_top(const struct decoder *d, struct experiment *e)
+static fault decode_top(const struct document *d, struct experiment *e)
 {
     static const char *const others[] = {"data",  "model",  "optim",    "topology", "strategy", "world",
                                          "train", "engine", "machines", "network",  "events",   NULL};
-    TRY(decode_map(d, d->top, &(struct form){.rows = {decode_rows_of(SECTION_TOP, e)}, .others = others},
+    TRY(decode_map(d, d->top, &(struct form){.fields = {decode_fields_of(SECTION_TOP, e)}, .others = others},
                    d->top));
     if (e->name && !experiment_is_name(e->name))
         return fail_node(node_find(d->top, "name"), "'%s' cannot name a run's folder: " NAME_RULE,
@@ -115,14 +115,14 @@ static fault decode_top(const struct decoder *d, struct experiment *e)
     return e->name ? OK : OUT_OF_MEMORY;
 }
 
-static fault decode_experiment(const struct decoder *d, struct experiment *e)
+static fault decode_experiment(const struct document *d, struct experiment *e)
 {
     if (d->top->kind != NODE_MAP)
         return fail_node(d->top,
                          "an experiment is a map of sections (data: ..., model: ...), which this is not");
     const struct node *top = d->top, *model;
     struct form plain = {.others = only_kind};
-    struct form engine = {.rows = {[1] = decode_rows_of(SECTION_ENGINE, &e->engine)}, .others = only_kind};
+    struct form engine = {.fields = {[1] = decode_fields_of(SECTION_ENGINE, &e->engine)}, .others = only_kind};
     TRY(decode_top(d, e));
     TRY(decode_data(d, &e->data));
     TRY(find_section(d, "model", &model));
@@ -148,7 +148,7 @@ static fault parse_into(const char *text, size_t n_bytes, const char *const *ove
     TRY(tree_read(text, n_bytes, e->source, &e->arena, &top));
     for (size_t i = 0; i < n_overrides; i++)
         TRY(tree_override(top, overrides[i], &e->arena));
-    struct decoder d = {registry, &e->arena, top};
+    struct document d = {registry, &e->arena, top};
     return decode_experiment(&d, e);
 }
 

@@ -1,6 +1,6 @@
 /* experiment.h - what to train, with whom, how: text in, checked plain structs out.
  *
- *   text -> tree (tree.h) -> sections, each by its rows of settings (field.h, kind.h) -> struct experiment
+ *   text -> tree (tree.h) -> sections, each by its fields (field.h, kind.h) -> struct experiment
  *
  * Everything that can be known to be wrong without opening anything is found here and named with file, line, column,
  * key and the nearest known name. Nothing is guessed: an unknown or repeated key is a fault.
@@ -47,8 +47,8 @@ struct model_settings { /* model: NAME, or a list of layers */
 };
 
 struct optim_settings { /* optim: */
-    struct choice kind;     /* settings as the optimiser's rows say; all have lr as their first member (double) */
-    struct choice schedule; /* settings as the schedule's rows say                      */
+    struct choice kind;     /* settings as its fields say; all have lr as their first member (double) */
+    struct choice schedule; /* settings as its fields say                               */
     double warmup_epochs;   /* lr rises linearly over these, round by round             */
     double warmup_from;     /* the rate of the first round then; 0: one step above 0    */
     bool scale_lr;          /* linear scaling rule: lr times the number of agents       */
@@ -195,7 +195,7 @@ struct change {
  * are in the arena, the list is the caller's to free. */
 fault experiment_changes(const char *was, const char *is, struct arena *arena, struct change **out, size_t *n);
 
-/* The rows of the sections that are not chosen by kind, for `veche list` and the documentation. */
+/* The fields of the sections that are not chosen by kind, for `veche list` and the documentation. */
 struct section {
     const char *name, *help;
     const struct field *fields;

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "experiment/decode.h"
 
-static fault decode_layers(const struct decoder *d, const struct node *list, struct layer **out);
+static fault decode_layers(const struct document *d, const struct node *list, struct layer **out);
 
 /* `settings` of a layer that joins others may be what stands for `from` alone. */
 static bool is_from(const struct kind *kind, const struct node *settings)
@@ -19,12 +19,12 @@ static bool is_from(const struct kind *kind, const struct node *settings)
     return kind->joins_layers && settings && settings->kind != NODE_MAP;
 }
 
-static fault decode_from(const struct decoder *d, const struct node *node, const struct node *from,
+static fault decode_from(const struct document *d, const struct node *node, const struct node *from,
                          struct layer *layer)
 {
     const struct kind *kind = layer->kind;
     if (from && !layer->from.n)
-        TRY(decode_field(d, from, &section_rows[SECTION_LAYER].fields[LAYER_FROM], layer));
+        TRY(decode_field(d, from, &section_table[SECTION_LAYER].fields[LAYER_FROM], layer));
     if (from && !layer->from.n)
         return fail_node(from, "a layer's name is expected here, or a list of names");
     if (kind->joins_layers && !from)
@@ -34,14 +34,14 @@ static fault decode_from(const struct decoder *d, const struct node *node, const
     return OK;
 }
 
-static fault decode_layer_settings(const struct decoder *d, const struct node *node,
+static fault decode_layer_settings(const struct document *d, const struct node *node,
                                    const struct node *settings, struct choice *choice, struct layer *layer)
 {
     static const char *const holder[] = {"layers", NULL};
     const struct kind *kind = choice->kind;
     struct form form = {
         .kind = kind,
-        .rows = {{kind->fields, kind->n_fields, choice->settings}, decode_rows_of(SECTION_LAYER, layer)},
+        .fields = {{kind->fields, kind->n_fields, choice->settings}, decode_fields_of(SECTION_LAYER, layer)},
         .others = kind->holds_layers ? holder : NULL};
     const struct node *body = settings && kind->holds_layers ? settings : NULL;
     const struct node *from = is_from(kind, settings) ? settings : NULL;
@@ -65,7 +65,7 @@ static fault decode_layer_settings(const struct decoder *d, const struct node *n
     return decode_layers(d, body, &layer->body);
 }
 
-static fault decode_layer(const struct decoder *d, const struct node *node, struct layer **out)
+static fault decode_layer(const struct document *d, const struct node *node, struct layer **out)
 {
     struct choice choice;
     struct layer *layer = ARENA_NEW(d->arena, struct layer, 1);
@@ -93,7 +93,7 @@ static fault decode_layer(const struct decoder *d, const struct node *node, stru
     return OK;
 }
 
-static fault decode_layers(const struct decoder *d, const struct node *list, struct layer **out)
+static fault decode_layers(const struct document *d, const struct node *list, struct layer **out)
 {
     if (list->kind != NODE_LIST || list->n == 0)
         return fail_node(list, "a list of one or more layers is expected here");
@@ -104,7 +104,7 @@ static fault decode_layers(const struct decoder *d, const struct node *list, str
     return OK;
 }
 
-fault decode_model(const struct decoder *d, const struct node *node, struct model_settings *out)
+fault decode_model(const struct document *d, const struct node *node, struct model_settings *out)
 {
     out->place = node->place;
     if (node->kind == NODE_LIST)

@@ -124,51 +124,41 @@ double machine_memory_s(const struct machine_settings *m, double speed, double n
 
 /* The names. */
 
-#define AT(member) offsetof(struct given_settings, member)
 static const struct field given_fields[] = {
-    {"rate", FIELD_REAL, AT(rate), "1000", .min = 0, .max = INFINITY, .above_min = true,
-     .help = "samples a second that a machine of speed 1 handles, for the virtual clock"},
-    {"memory_gbps", FIELD_REAL, AT(memory_gbps), "0", .min = 0, .max = 1e12,
-     .help = "gigabytes a second that its memory moves in optimiser steps and mixes; 0: they take no time"},
+    REAL_FIELD(struct given_settings, rate, "1000", 0, INFINITY,
+               "samples a second that a machine of speed 1 handles, for the virtual clock", .above_min = true),
+    REAL_FIELD(struct given_settings, memory_gbps, "0", 0, 1e12,
+               "gigabytes a second that its memory moves in optimiser steps and mixes; 0: they take no time"),
 };
-#undef AT
-#define AT(member) offsetof(struct measured_settings, member)
 static const struct field measured_fields[] = {
-    {"side_by_side", FIELD_INT, AT(side_by_side), "1", .min = 1, .max = 1024,
-     .help = "agents that share a machine like this one, and its cores"},
-    {"seconds", FIELD_REAL, AT(seconds), "2", .min = 0.01, .max = 3600, .help = "to measure"},
+    INT_FIELD(struct measured_settings, side_by_side, "1", 1, 1024,
+              "agents that share a machine like this one, and its cores"),
+    REAL_FIELD(struct measured_settings, seconds, "2", 0.01, 3600, "to measure"),
 };
-#undef AT
 static const struct field list_fields[] = {
-    {"speeds", FIELD_REALS, offsetof(struct speed_list, speeds), "1", .min = 0, .max = 1e9, .above_min = true,
-     .help = "relative, one for each agent or one for all"},
+    REALS_FIELD(struct speed_list, speeds, "1", 0, 1e9,
+                "relative, one for each agent or one for all", .above_min = true),
 };
 static const struct field uniform_fields[] = {
-    {"between", FIELD_REALS, offsetof(struct speed_uniform, between), .min = 0, .max = 1e9, .above_min = true,
-     .help = "the slowest and the fastest, [low, high]"},
+    REALS_FIELD(struct speed_uniform, between, NULL, 0, 1e9,
+                "the slowest and the fastest, [low, high]", .above_min = true),
 };
 static const struct field lognormal_fields[] = {
-    {"sigma", FIELD_REAL, offsetof(struct speed_lognormal, sigma), .min = 0, .max = 10,
-     .help = "the deviation of the speed's logarithm; half of the machines are faster than 1"},
+    REAL_FIELD(struct speed_lognormal, sigma, NULL, 0, 10,
+               "the deviation of the speed's logarithm; half of the machines are faster than 1"),
 };
-#define FACTOR_ROW(type)                                                                                     \
-    {                                                                                                        \
-        "factor", FIELD_REAL, offsetof(struct type, factor),                                                 \
-            .min = 1, .max = 1e9, .help = "how many times longer their lessons take"                         \
-    }
 static const struct field fixed_fields[] = {
-    {"agents", FIELD_REALS, offsetof(struct stragglers_fixed, agents), .min = 0, .max = INFINITY,
-     .whole = true, .help = "those whose machine is slow, always"},
-    FACTOR_ROW(stragglers_fixed),
+    REALS_FIELD(struct stragglers_fixed, agents, NULL, 0, INFINITY,
+                "those whose machine is slow, always", .whole = true),
+    REAL_FIELD(struct stragglers_fixed, factor, NULL, 1, 1e9, "how many times longer their lessons take"),
 };
 static const struct field random_fields[] = {
-    {"chance", FIELD_REAL, offsetof(struct stragglers_random, chance), .min = 0, .max = 1,
-     .help = "of each lesson of each agent to be late"},
-    FACTOR_ROW(stragglers_random),
+    REAL_FIELD(struct stragglers_random, chance, NULL, 0, 1, "of each lesson of each agent to be late"),
+    REAL_FIELD(struct stragglers_random, factor, NULL, 1, 1e9, "how many times longer their lessons take"),
 };
 static const struct field scatter_fields[] = {
-    {"sigma", FIELD_REAL, offsetof(struct stragglers_scatter, sigma), .min = 0, .max = 10,
-     .help = "the deviation of the logarithm of a lesson's length, which is as ever on average"},
+    REAL_FIELD(struct stragglers_scatter, sigma, NULL, 0, 10,
+               "the deviation of the logarithm of a lesson's length, which is as ever on average"),
 };
 
 static const struct speed_row list_row = {listed_speed}, uniform_row = {uniform_speed},
@@ -254,7 +244,7 @@ static fault check_speed(const struct node *node, int64_t agents, const struct c
     return OK;
 }
 
-static fault check_stragglers(const struct decoder *d, const struct node *node, int64_t agents,
+static fault check_stragglers(const struct document *d, const struct node *node, int64_t agents,
                               struct choice *c)
 {
     if (c->kind != &straggler_rows[1])
@@ -274,7 +264,7 @@ static fault check_stragglers(const struct decoder *d, const struct node *node, 
     return OK;
 }
 
-fault decode_machines(const struct decoder *d, int64_t agents, struct machine_settings *out)
+fault decode_machines(const struct document *d, int64_t agents, struct machine_settings *out)
 {
     static const char *const others[] = {"kind", "speed", "stragglers", NULL}, *const only_kind[] = {"kind", NULL};
     const struct node *node = node_find(d->top, "machines");

@@ -18,8 +18,7 @@
 /* The speed of each agent's machine, all above 0. */
 void machine_speeds(const struct machine_settings *m, uint64_t seed, size_t n_agents, double *speeds);
 
-/* How many times longer lesson k of an agent takes than its machine's speed says: 1 where nothing delays it.
- */
+/* How many times longer lesson k of an agent takes than its machine's speed says: 1 where nothing delays it. */
 double machine_slowdown(const struct machine_settings *m, uint64_t seed, size_t agent, uint64_t k);
 
 /* What it takes a machine of this speed to read and write so many bytes in a step or a mix. */

@@ -11,19 +11,19 @@
 
 #include "experiment/decode.h"
 
-fault decode_topology(const struct decoder *d, struct topology_settings *out)
+fault decode_topology(const struct document *d, struct topology_settings *out)
 {
     const struct node *node = node_find(d->top, "topology"), *graph = node;
-    struct rows rows = decode_rows_of(SECTION_TOPOLOGY, out);
+    struct fields fields = decode_fields_of(SECTION_TOPOLOGY, out);
     struct choice named;
     if (!node)
-        return field_defaults(rows.fields, rows.n, d->arena, out);
+        return field_defaults(fields.at, fields.n, d->arena, out);
     if (node->kind == NODE_MAP) {
-        TRY(decode_map(d, node, &(struct form){.rows = {rows}}, node));
+        TRY(decode_map(d, node, &(struct form){.fields = {fields}}, node));
         graph = node_find(node, "graph");
     } else {
-        TRY(decode_field(d, node, &rows.fields[0], out));
-        TRY(field_defaults(rows.fields, rows.n, d->arena, out));
+        TRY(decode_field(d, node, &fields.at[0], out));
+        TRY(field_defaults(fields.at, fields.n, d->arena, out));
     }
     out->written = true;
     out->place = graph->place;
@@ -36,9 +36,8 @@ static void wire_finish(struct wire *w)
     w->bytes_per_s = w->bandwidth_mbps * (1e6 / 8);
 }
 
-/* Agents that learn must each have a site; those that help are at the first one where nothing else is said.
- */
-static fault decode_sites(const struct decoder *d, const struct node *node, int64_t agents, int64_t members,
+/* Agents that learn must each have a site; those that help are at the first one where nothing else is said. */
+static fault decode_sites(const struct document *d, const struct node *node, int64_t agents, int64_t members,
                           struct network_settings *out)
 {
     struct roll roll;
@@ -56,14 +55,14 @@ static fault decode_sites(const struct decoder *d, const struct node *node, int6
     return OK;
 }
 
-static fault decode_across(const struct decoder *d, const struct node *node, struct network_settings *out)
+static fault decode_across(const struct document *d, const struct node *node, struct network_settings *out)
 {
     out->across = out->within;
     if (!node)
         return OK;
     if (!out->site_of)
         return fail_key(node, "this is the wire between sites, but no sites are written");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_WIRE, &out->across)}}, node));
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_WIRE, &out->across)}}, node));
     wire_finish(&out->across);
     return OK;
 }
@@ -87,7 +86,7 @@ static int compare_links(const void *x, const void *y)
     return by_pair ? by_pair : (a->index > b->index) - (a->index < b->index);
 }
 
-static fault decode_link(const struct decoder *d, struct roll *roll, const struct node *node,
+static fault decode_link(const struct document *d, struct roll *roll, const struct node *node,
                          const struct network_settings *network, struct found_link *out)
 {
     struct link_written written;
@@ -95,18 +94,18 @@ static fault decode_link(const struct decoder *d, struct roll *roll, const struc
     /* the pair first: what is not written of the wire follows from it */
     struct wire ignored;
     struct form form = {
-        .rows = {decode_rows_of(SECTION_LINK, &written), decode_rows_of(SECTION_WIRE, &ignored)}};
+        .fields = {decode_fields_of(SECTION_LINK, &written), decode_fields_of(SECTION_WIRE, &ignored)}};
     TRY(decode_map(d, node, &form, node));
     TRY(roll_pair(roll, node_find(node, "between"), &written.between, &ends));
     uint32_t a = ends.agents[0], b = ends.agents[1];
     out->it = (struct wire_between){a < b ? a : b, a < b ? b : a, network_wire(network, a, b)};
-    form.rows[1].settings = &out->it.wire;
+    form.fields[1].settings = &out->it.wire;
     TRY(decode_map(d, node, &form, node));
     wire_finish(&out->it.wire);
     return OK;
 }
 
-static fault decode_links(const struct decoder *d, const struct node *node, int64_t members,
+static fault decode_links(const struct document *d, const struct node *node, int64_t members,
                           struct network_settings *out)
 {
     if (node->kind != NODE_LIST)
@@ -134,11 +133,11 @@ static fault decode_links(const struct decoder *d, const struct node *node, int6
     return OK;
 }
 
-fault decode_network(const struct decoder *d, int64_t agents, int64_t members, struct network_settings *out)
+fault decode_network(const struct document *d, int64_t agents, int64_t members, struct network_settings *out)
 {
     static const char *const others[] = {"sites", "across", "links", NULL};
     const struct node *node = node_find(d->top, "network");
-    TRY(decode_map(d, node, &(struct form){.rows = {decode_rows_of(SECTION_NETWORK, out)}, .others = others},
+    TRY(decode_map(d, node, &(struct form){.fields = {decode_fields_of(SECTION_NETWORK, out)}, .others = others},
                    d->top));
     wire_finish(&out->within);
     out->across = out->within;

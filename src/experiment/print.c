@@ -1,6 +1,6 @@
 /* print.c - an experiment as YAML, every default written out.
  *
- * The print follows the same rows as the reading, in one fixed order; texts are quoted where they need it and
+ * The print follows the same fields as the reading, in one fixed order; texts are quoted where they need it and
  * reals keep every bit, so reading it gives the same experiment and printing that gives the same text.
  */
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void put(struct printer *p, int indent, const char *key, const char *valu
         fprintf(p->out, "%*s%s: %s\n", indent, "", key, value);
 }
 
-static void put_rows(struct printer *p, int indent, const struct field *fields, size_t n,
+static void put_fields(struct printer *p, int indent, const struct field *fields, size_t n,
                      const void *settings)
 {
     for (size_t i = 0; i < n; i++)
@@ -33,7 +33,7 @@ static void put_rows(struct printer *p, int indent, const struct field *fields, 
 
 static void put_section(struct printer *p, int indent, enum section_id id, const void *settings)
 {
-    put_rows(p, indent, section_rows[id].fields, section_rows[id].n_fields, settings);
+    put_fields(p, indent, section_table[id].fields, section_table[id].n_fields, settings);
 }
 
 static void put_kind(struct printer *p, int indent, const char *key, const struct choice *c)
@@ -45,7 +45,7 @@ static void put_kind(struct printer *p, int indent, const char *key, const struc
 static void put_chosen(struct printer *p, int indent, const struct choice *c)
 {
     put_kind(p, indent, "kind", c);
-    put_rows(p, indent, c->kind->fields, c->kind->n_fields, c->settings);
+    put_fields(p, indent, c->kind->fields, c->kind->n_fields, c->settings);
 }
 
 static void put_choice(struct printer *p, int indent, const char *key, const struct choice *c)
@@ -68,7 +68,7 @@ static void put_value(struct printer *p, const char *before, const char *key, co
         fprintf(p->out, "%s%s: %s", before, key, value);
 }
 
-/* "a: 1, b: 2" of all rows; `before` stands before the first. */
+/* "a: 1, b: 2" of all fields; `before` stands before the first. */
 static void put_inline(struct printer *p, const char *before, const struct field *fields, size_t n,
                        const void *settings, bool unset_too)
 {
@@ -93,7 +93,7 @@ static void put_inline_choice(struct printer *p, int indent, const char *key, co
 /* A wire is written whole: what is left out is not 0, but as in the wire it stands for. */
 static void put_wire(struct printer *p, const char *before, const struct wire *w)
 {
-    put_inline(p, before, section_rows[SECTION_WIRE].fields, section_rows[SECTION_WIRE].n_fields, w, true);
+    put_inline(p, before, section_table[SECTION_WIRE].fields, section_table[SECTION_WIRE].n_fields, w, true);
     fputs("}\n", p->out);
 }
 
@@ -136,7 +136,7 @@ static void put_network(struct printer *p, const struct network_settings *n)
 static void put_event(struct printer *p, const struct event *e)
 {
     const struct event_written time = {.at_s = e->at_s};
-    put_value(p, "  - {", "at_s", field_print(section_rows[SECTION_EVENT].fields, &time, &p->arena));
+    put_value(p, "  - {", "at_s", field_print(section_table[SECTION_EVENT].fields, &time, &p->arena));
     fprintf(p->out, ", %s: ", event_names[e->kind]);
     if (e->kind == EVENT_PARTITION)
         put_groups(p, &e->who);
@@ -155,14 +155,14 @@ static void put_events(struct printer *p, const struct event_settings *e)
         put_event(p, &e->at[i]);
     if (!e->has_random)
         return;
-    const struct section *random = &section_rows[SECTION_RANDOM];
+    const struct section *random = &section_table[SECTION_RANDOM];
     put_inline(p, "  - {random: {", random->fields, random->n_fields, &e->random, true);
     fputs("}}\n", p->out);
 }
 
 static void put_stop(struct printer *p, const struct stop_settings *s)
 {
-    const struct section *stop = &section_rows[SECTION_STOP];
+    const struct section *stop = &section_table[SECTION_STOP];
     if (!stop_is_written(s))
         return;
     put_inline(p, "  stop: {", stop->fields, stop->n_fields, s, false);
@@ -171,7 +171,7 @@ static void put_stop(struct printer *p, const struct stop_settings *s)
 
 static void put_topology(struct printer *p, const struct topology_settings *t)
 {
-    const struct section *topology = &section_rows[SECTION_TOPOLOGY];
+    const struct section *topology = &section_table[SECTION_TOPOLOGY];
     put_inline(p, "topology: {", topology->fields, topology->n_fields, t, true);
     fputs("}\n", p->out);
 }
@@ -189,7 +189,7 @@ static void put_layers(struct printer *p, int indent, const struct layer *layers
     for (const struct layer *l = layers; l; l = l->next) {
         fprintf(p->out, "%*s- %s%s\n", indent, "", l->kind->name, has_settings(l) ? ":" : "");
         put_section(p, indent + 4, SECTION_LAYER, l);
-        put_rows(p, indent + 4, l->kind->fields, l->kind->n_fields, l->settings);
+        put_fields(p, indent + 4, l->kind->fields, l->kind->n_fields, l->settings);
         if (l->body) {
             fprintf(p->out, "%*slayers:\n", indent + 4, "");
             put_layers(p, indent + 6, l->body);

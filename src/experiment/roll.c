@@ -7,7 +7,7 @@
 
 #include "experiment/decode.h"
 
-fault roll_init(struct roll *r, const struct decoder *d, int64_t agents)
+fault roll_init(struct roll *r, const struct document *d, int64_t agents)
 {
     *r = (struct roll){.d = d, .agents = agents, .called = ARENA_NEW(d->arena, uint32_t, agents)};
     return r->called ? OK : OUT_OF_MEMORY;
@@ -65,7 +65,7 @@ fault roll_pair(struct roll *r, const struct node *node, const struct reals *num
 
 fault roll_groups(struct roll *r, const struct node *node, struct groups *out)
 {
-    static const struct field row = {"agents", FIELD_REALS, .min = 0, .max = INFINITY, .whole = true};
+    static const struct field field = {"agents", FIELD_REALS, .min = 0, .max = INFINITY, .whole = true};
     size_t n = 0, g = 0;
     if (node->kind != NODE_LIST || node->n == 0)
         return fail_node(node, "a list of groups is expected here: [[0, 1], [2, 3]]");
@@ -79,7 +79,7 @@ fault roll_groups(struct roll *r, const struct node *node, struct groups *out)
     r->call++;
     for (const struct node *list = node->first; list; list = list->next, g++) {
         struct reals numbers;
-        TRY(decode_field(r->d, list, &row, &numbers));
+        TRY(decode_field(r->d, list, &field, &numbers));
         TRY(call_all(r, list, &numbers, agents));
         for (size_t i = 0; i < numbers.n; i++)
             *group++ = (uint32_t)g;

@@ -1,4 +1,4 @@
-/* sections.h - the rows of the sections that every experiment has; offsets are into the structs of
+/* sections.h - the fields of the sections that every experiment has; offsets are into the structs of
  * experiment.h. */
 #ifndef VECHE_EXPERIMENT_SECTIONS_H
 #define VECHE_EXPERIMENT_SECTIONS_H
@@ -8,13 +8,13 @@
 enum section_id {
     SECTION_TOP,      /* settings: struct experiment           */
     SECTION_DATA,     /* struct data_settings                  */
-    SECTION_LAYER,    /* struct layer: what all layers may take; `from` is row LAYER_FROM */
+    SECTION_LAYER,    /* struct layer: what all layers may take; `from` is field LAYER_FROM */
     SECTION_OPTIM,    /* struct optim_settings                 */
     SECTION_SCHEDULE, /* struct optim_settings, too            */
     SECTION_TRAIN,    /* struct train_settings                 */
     SECTION_STOP,     /* struct stop_settings                 */
     SECTION_ENGINE,   /* struct engine_settings                */
-    SECTION_TOPOLOGY, /* struct topology_settings; the graph is the first row */
+    SECTION_TOPOLOGY, /* struct topology_settings; the graph is the first field */
     SECTION_NETWORK,  /* struct network_settings               */
     SECTION_WIRE,     /* struct wire: what is not written stays as it is */
     SECTION_LINK,     /* struct link_written                   */
@@ -37,6 +37,6 @@ struct event_written {
 
 extern const char *const event_names[N_EVENTS];
 
-extern const struct section section_rows[N_SECTIONS];
+extern const struct section section_table[N_SECTIONS];
 
 #endif

@@ -95,8 +95,7 @@ static bool name_is_taken(const struct graph *g, const char *name)
     return false;
 }
 
-/* Adds an op that reads x; NULL after a fault. The caller sets what is particular to it, then calls op_out.
- */
+/* Adds an op that reads x; NULL after a fault. The caller sets what is particular to it, then calls op_out. */
 static struct op *new_op(struct builder *b, enum op_kind kind, const char *name, int x)
 {
     if (b->fault)

@@ -19,74 +19,38 @@
 
 static const char *const init_words[] = {"default", "kaiming-normal", "xavier-uniform", "zero", NULL};
 
-#define WHOLE(type, member, least, most, value, text)                                                        \
-    {                                                                                                        \
-        .name = #member, .kind = FIELD_INT, .offset = offsetof(struct type, member), .fallback = value,      \
-        .min = least, .max = most, .help = text                                                              \
-    }
-#define BIAS(type)                                                                                           \
-    {                                                                                                        \
-        .name = "bias", .kind = FIELD_FLAG, .offset = offsetof(struct type, bias), .fallback = "true",       \
-        .help = "adds a learnt number to each output"                                                        \
-    }
-#define INIT(type)                                                                                           \
-    {                                                                                                        \
-        .name = "init", .kind = FIELD_CHOICE, .offset = offsetof(struct type, init), .fallback = "default",  \
-        .choices = init_words, .help = "how the weights start; default: uniform within 1/sqrt(fan-in)"       \
-    }
-
 static const struct field conv_fields[] = {
-    WHOLE(conv_layer, out, 1, 1 << 20, NULL, "channels it makes"),
-    WHOLE(conv_layer, kernel, 1, 1024, NULL, "side of the square window in pixels"),
-    WHOLE(conv_layer, stride, 1, 1024, "1", "pixels from one window to the next"),
-    WHOLE(conv_layer, pad, 0, 1024, "0", "zeros put around the picture"),
-    WHOLE(conv_layer, groups, 1, 1 << 20, "1",
-          "parts of the channels, each made of the same part of those read"),
-    BIAS(conv_layer),
-    INIT(conv_layer),
+    INT_FIELD(struct conv_layer, out, NULL, 1, 1 << 20, "channels it makes"),
+    INT_FIELD(struct conv_layer, kernel, NULL, 1, 1024, "side of the square window in pixels"),
+    INT_FIELD(struct conv_layer, stride, "1", 1, 1024, "pixels from one window to the next"),
+    INT_FIELD(struct conv_layer, pad, "0", 0, 1024, "zeros put around the picture"),
+    INT_FIELD(struct conv_layer, groups, "1", 1, 1 << 20, "parts of the channels, each made of the same part of those read"),
+    FLAG_FIELD(struct conv_layer, bias, "true", "adds a learnt number to each output"),
+    CHOICE_FIELD(struct conv_layer, init, "default", init_words,
+                 "how the weights start; default: uniform within 1/sqrt(fan-in)"),
 };
 
 static const struct field batchnorm_fields[] = {
-    {.name = "eps",
-     .kind = FIELD_REAL,
-     .offset = offsetof(struct batchnorm_layer, eps),
-     .fallback = "1e-5",
-     .max = 1,
-     .above_min = true,
-     .help = "added to the variance"},
-    {.name = "momentum",
-     .kind = FIELD_REAL,
-     .offset = offsetof(struct batchnorm_layer, momentum),
-     .fallback = "0.1",
-     .max = 1,
-     .help = "share of a new batch in the running statistics"},
+    REAL_FIELD(struct batchnorm_layer, eps, "1e-5", 0, 1, "added to the variance", .above_min = true),
+    REAL_FIELD(struct batchnorm_layer, momentum, "0.1", 0, 1, "share of a new batch in the running statistics"),
 };
 
 static const struct field linear_fields[] = {
-    WHOLE(linear_layer, out, 1, 1 << 24, NULL, "numbers it makes"),
-    BIAS(linear_layer),
-    INIT(linear_layer),
+    INT_FIELD(struct linear_layer, out, NULL, 1, 1 << 24, "numbers it makes"),
+    FLAG_FIELD(struct linear_layer, bias, "true", "adds a learnt number to each output"),
+    CHOICE_FIELD(struct linear_layer, init, "default", init_words,
+                 "how the weights start; default: uniform within 1/sqrt(fan-in)"),
 };
 
 static const struct field pool_fields[] = {
-    WHOLE(pool_layer, kernel, 1, 1024, NULL, "side of the square window in pixels"),
-    {.name = "stride",
-     .kind = FIELD_INT,
-     .offset = offsetof(struct pool_layer, stride),
-     .optional = true,
-     .min = 1,
-     .max = 1024,
-     .help = "pixels from one window to the next; when left out, the side of the window"},
-    WHOLE(pool_layer, pad, 0, 512, "0", "pixels put around the picture, at most half a window"),
+    INT_FIELD(struct pool_layer, kernel, NULL, 1, 1024, "side of the square window in pixels"),
+    INT_FIELD(struct pool_layer, stride, NULL, 1, 1024,
+              "pixels from one window to the next; when left out, the side of the window", .optional = true),
+    INT_FIELD(struct pool_layer, pad, "0", 0, 512, "pixels put around the picture, at most half a window"),
 };
 
 static const struct field dropout_fields[] = {
-    {.name = "rate",
-     .kind = FIELD_REAL,
-     .offset = offsetof(struct dropout_layer, rate),
-     .fallback = "0.5",
-     .max = 0.99,
-     .help = "chance of a number to be zeroed while learning"},
+    REAL_FIELD(struct dropout_layer, rate, "0.5", 0, 0.99, "chance of a number to be zeroed while learning"),
 };
 
 static enum op_kind op_of(const struct output *o)

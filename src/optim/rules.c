@@ -44,59 +44,45 @@ static const struct optim_row rmsprop_row = {
 static const struct optim_row adam_row = {2, {"exp_avg", "exp_avg_sq"}, {0, 0}, STEPS(adam), NULL};
 static const struct optim_row adamw_row = {2, {"exp_avg", "exp_avg_sq"}, {0, 0}, STEPS(adamw), NULL};
 
-/* A real setting of `owner` between min and max. Rates of decay stop short of 1, where nothing new would ever
- * count; eps stays well above the smallest fp32 number, so that it still keeps a quotient finite. */
-#define REAL(owner, member, standard, least, most, words)                                                    \
-    {                                                                                                        \
-        .name = #member, .kind = FIELD_REAL, .offset = offsetof(struct owner, member), .fallback = standard, \
-        .min = least, .max = most, .help = words                                                             \
-    }
-#define LR(owner)           REAL(owner, lr, NULL, 0, 1e6, "learning rate")
-#define DECAY(owner, value) REAL(owner, weight_decay, value, 0, 1e6, "times theta is added to the gradient")
-#define EPS(owner, value)   REAL(owner, eps, value, 1e-30, 1e6, "added to the divisor")
+/* Rates of decay stop short of 1, where nothing new would ever count; eps stays well above the smallest fp32 number, so that it
+ * still keeps a quotient finite. */
 
 static const struct field sgd_fields[] = {
-    LR(sgd_settings),
-    REAL(sgd_settings, momentum, "0", 0, 0.9999999, "share of the last step that carries on"),
-    {.name = "nesterov",
-     .kind = FIELD_FLAG,
-     .offset = offsetof(struct sgd_settings, nesterov),
-     .fallback = "false",
-     .help = "look ahead along the momentum (requires momentum)"},
-    DECAY(sgd_settings, "0"),
+    REAL_FIELD(struct sgd_settings, lr, NULL, 0, 1e6, "learning rate"),
+    REAL_FIELD(struct sgd_settings, momentum, "0", 0, 0.9999999, "share of the last step that carries on"),
+    FLAG_FIELD(struct sgd_settings, nesterov, "false", "look ahead along the momentum (requires momentum)"),
+    REAL_FIELD(struct sgd_settings, weight_decay, "0", 0, 1e6, "times theta is added to the gradient"),
 };
 
 static const struct field adagrad_fields[] = {
-    LR(adagrad_settings),
-    REAL(adagrad_settings, lr_decay, "0", 0, 1e6, "lr is divided by 1 + lr_decay times the steps so far"),
-    DECAY(adagrad_settings, "0"),
-    EPS(adagrad_settings, "1e-10"),
+    REAL_FIELD(struct adagrad_settings, lr, NULL, 0, 1e6, "learning rate"),
+    REAL_FIELD(struct adagrad_settings, lr_decay, "0", 0, 1e6, "lr is divided by 1 + lr_decay times the steps so far"),
+    REAL_FIELD(struct adagrad_settings, weight_decay, "0", 0, 1e6, "times theta is added to the gradient"),
+    REAL_FIELD(struct adagrad_settings, eps, "1e-10", 1e-30, 1e6, "added to the divisor"),
 };
 
 static const struct field rmsprop_fields[] = {
-    LR(rmsprop_settings),
-    REAL(rmsprop_settings, alpha, "0.99", 0, 0.9999999, "memory of the mean square of the gradient"),
-    REAL(rmsprop_settings, momentum, "0", 0, 0.9999999, "share of the last step that carries on"),
-    DECAY(rmsprop_settings, "0"),
-    EPS(rmsprop_settings, "1e-8"),
+    REAL_FIELD(struct rmsprop_settings, lr, NULL, 0, 1e6, "learning rate"),
+    REAL_FIELD(struct rmsprop_settings, alpha, "0.99", 0, 0.9999999, "memory of the mean square of the gradient"),
+    REAL_FIELD(struct rmsprop_settings, momentum, "0", 0, 0.9999999, "share of the last step that carries on"),
+    REAL_FIELD(struct rmsprop_settings, weight_decay, "0", 0, 1e6, "times theta is added to the gradient"),
+    REAL_FIELD(struct rmsprop_settings, eps, "1e-8", 1e-30, 1e6, "added to the divisor"),
 };
 
-#define BETAS                                                                                                \
-    REAL(adam_settings, beta1, "0.9", 0, 0.9999999, "memory of the mean gradient"),                          \
-        REAL(adam_settings, beta2, "0.999", 0, 0.9999999, "memory of its mean square")
-
 static const struct field adam_fields[] = {
-    LR(adam_settings),
-    BETAS,
-    DECAY(adam_settings, "0"),
-    EPS(adam_settings, "1e-8"),
+    REAL_FIELD(struct adam_settings, lr, NULL, 0, 1e6, "learning rate"),
+    REAL_FIELD(struct adam_settings, beta1, "0.9", 0, 0.9999999, "memory of the mean gradient"),
+    REAL_FIELD(struct adam_settings, beta2, "0.999", 0, 0.9999999, "memory of its mean square"),
+    REAL_FIELD(struct adam_settings, weight_decay, "0", 0, 1e6, "times theta is added to the gradient"),
+    REAL_FIELD(struct adam_settings, eps, "1e-8", 1e-30, 1e6, "added to the divisor"),
 };
 
 static const struct field adamw_fields[] = {
-    LR(adam_settings),
-    BETAS,
-    REAL(adam_settings, weight_decay, "0.01", 0, 1e6, "theta shrinks by lr times this each step"),
-    EPS(adam_settings, "1e-8"),
+    REAL_FIELD(struct adam_settings, lr, NULL, 0, 1e6, "learning rate"),
+    REAL_FIELD(struct adam_settings, beta1, "0.9", 0, 0.9999999, "memory of the mean gradient"),
+    REAL_FIELD(struct adam_settings, beta2, "0.999", 0, 0.9999999, "memory of its mean square"),
+    REAL_FIELD(struct adam_settings, weight_decay, "0.01", 0, 1e6, "theta shrinks by lr times this each step"),
+    REAL_FIELD(struct adam_settings, eps, "1e-8", 1e-30, 1e6, "added to the divisor"),
 };
 
 #define KIND(word, owner, table, words)                                                                      \

@@ -76,29 +76,13 @@ bool optim_follows_epochs(const struct optim_settings *o)
 }
 
 static const struct field step_fields[] = {
-    {.name = "epochs",
-     .kind = FIELD_REALS,
-     .offset = offsetof(struct step_settings, epochs),
-     .min = 0,
-     .max = 1e9,
-     .help = "when the rate is multiplied by factor, in epochs: [81, 122]"},
-    {.name = "factor",
-     .kind = FIELD_REAL,
-     .offset = offsetof(struct step_settings, factor),
-     .fallback = "0.1",
-     .min = 0,
-     .max = 1e6,
-     .help = "what the rate is multiplied by at each of these epochs"},
+    REALS_FIELD(struct step_settings, epochs, NULL, 0, 1e9,
+                "when the rate is multiplied by factor, in epochs: [81, 122]"),
+    REAL_FIELD(struct step_settings, factor, "0.1", 0, 1e6, "what the rate is multiplied by at each of these epochs"),
 };
 
 static const struct field cosine_fields[] = {
-    {.name = "floor",
-     .kind = FIELD_REAL,
-     .offset = offsetof(struct cosine_settings, floor),
-     .fallback = "0",
-     .min = 0,
-     .max = 1,
-     .help = "share of the rate that is left at the end of training"},
+    REAL_FIELD(struct cosine_settings, floor, "0", 0, 1, "share of the rate that is left at the end of training"),
 };
 
 static const struct kind rows[] = {

@@ -1,8 +1,8 @@
 /* comparison.c - methods side by side.
  *
  * A figure that a method does not have is a dash. The best of a column is marked where the figures differ; a
- * method that failed or is not done takes no part in that. One agent without a server sends nothing and waits
- * for nobody, so it has no such figures.
+ * method that failed or is not done takes no part in that. One agent without a server sends nothing and never
+ * waits, so it has no such figures.
  */
 #include "record/comparison.h"
 
@@ -77,7 +77,7 @@ struct sheet {
     size_t n;
     double target;
     bool real; /* time */
-    struct unit unit[N_COLUMNS];
+    struct magnitude magnitude[N_COLUMNS];
     int decimals[N_COLUMNS];
     double best[N_COLUMNS]; /* NaN: none is better than the others */
     size_t wide[N_COLUMNS], name_wide;
@@ -90,7 +90,7 @@ static bool counts(const struct compared *m)
 
 static double figure(const struct sheet *s, size_t k, const struct compared *m)
 {
-    return m->run ? columns[k].of(m->run) / s->unit[k].size : NAN;
+    return m->run ? columns[k].of(m->run) / s->magnitude[k].size : NAN;
 }
 
 static void show(const struct sheet *s, size_t k, const struct compared *m, char text[CELL_TEXT])
@@ -140,15 +140,15 @@ static void head_of(const struct sheet *s, size_t k, char text[CELL_TEXT])
     else if (columns[k].of == virtual_s && s->real)
         snprintf(text, CELL_TEXT, "seconds");
     else
-        snprintf(text, CELL_TEXT, "%s%s%s", columns[k].head, *s->unit[k].name ? " " : "", s->unit[k].name);
+        snprintf(text, CELL_TEXT, "%s%s%s", columns[k].head, *s->magnitude[k].name ? " " : "", s->magnitude[k].name);
 }
 
-static void choose_units(struct sheet *s)
+static void choose_magnitudes(struct sheet *s)
 {
     for (size_t k = 0; k < N_COLUMNS; k++) {
-        s->unit[k] = (struct unit){"", 1};
+        s->magnitude[k] = (struct magnitude){"", 1};
         if (columns[k].of == bytes)
-            s->unit[k] = unit_of_bytes(most_of(s, k));
+            s->magnitude[k] = magnitude_of_bytes(most_of(s, k));
         double most = most_of(s, k);
         s->decimals[k] = columns[k].decimals != AS_FITS ? columns[k].decimals
                          : most < 10                    ? 3
@@ -161,7 +161,7 @@ static void measure(struct sheet *s)
 {
     char text[CELL_TEXT];
     size_t figures = 0;
-    choose_units(s);
+    choose_magnitudes(s);
     for (size_t k = 0; k < N_COLUMNS; k++) {
         if (!has_column(s, k))
             continue;
@@ -169,7 +169,7 @@ static void measure(struct sheet *s)
         s->wide[k] = strlen(text);
         for (size_t i = 0; i < s->n; i++) {
             show(s, k, &s->methods[i], text);
-            s->wide[k] = strlen(text) > s->wide[k] ? strlen(text) : s->wide[k];
+            s->wide[k] = larger(strlen(text), s->wide[k]);
         }
         s->best[k] = best_of(s, k);
         figures += s->wide[k] + 2;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
+
 #define PART ".part-"
 
 enum { PART_TRIES = 100, MOST_AT_ONCE = 1 << 30 };
@@ -27,7 +29,7 @@ bool file_write_all(int descriptor, const void *bytes, size_t n)
 {
     const char *at = bytes;
     while (n > 0) {
-        ssize_t done = write(descriptor, at, n < MOST_AT_ONCE ? n : MOST_AT_ONCE);
+        ssize_t done = write(descriptor, at, smaller(n, MOST_AT_ONCE));
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
@@ -62,8 +64,7 @@ static fault open_part(const char *path, char part[FILE_PATH], int *descriptor)
     return cannot_write(path, errno);
 }
 
-/* Writes, syncs and closes; 0 or the error. A full disk may come to light as late as the sync or the close.
- */
+/* Writes, syncs and closes; 0 or the error. A full disk may come to light as late as the sync or the close. */
 static int fill_and_close(int descriptor, const struct piece *pieces, size_t n_pieces)
 {
     int error = 0;
@@ -120,7 +121,7 @@ fault file_open(const char *path, int flags, int *descriptor)
     int opened = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (opened < 0 && errno == ELOOP)
         return FAIL(FAULT_FILE, "%s: is a symbolic link, and is not followed", path);
-    if (opened < 0 && errno != ENXIO) /* a pipe that nobody reads */
+    if (opened < 0 && errno != ENXIO) /* a pipe that is not read */
         return FAIL(FAULT_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
     if (opened < 0 || fstat(opened, &about) != 0 || !S_ISREG(about.st_mode)) {
         if (opened >= 0)

@@ -166,7 +166,7 @@ static fault make_part_folder(const char *parent, const char *name, char path[RU
     return cannot_make(path, EEXIST);
 }
 
-/* Parts that nobody holds. Whatever hinders this hinders nobody else. */
+/* Parts that no process holds. Whatever hinders this hinders nothing else. */
 static fault sweep_part_folder(void *ctx, const char *name)
 {
     char path[FILE_PATH];

@@ -2,8 +2,8 @@
  *
  *   create:  PARENT/.NAME.part-... with its lock and its first file -> renamed to the first free NAME, NAME-2, ...
  *
- * Whoever holds the lock is the only one who writes in the folder; the system lets go of it when the process
- * ends, however it ends. So a part that is not locked was left by a process that was killed, and whoever creates a folder
+ * The process that holds the lock is the only one that writes in the folder; the system lets go of it when the process
+ * ends, however it ends. So a part that is not locked was left by a process that was killed, and the next that creates a folder
  * beside it removes it.
  */
 #ifndef VECHE_RECORD_FOLDER_H

@@ -1,4 +1,5 @@
-/* html.c - the whole report as one page that needs nothing else: no network, no script, no other file.
+/* html.c - the whole report as one page that needs nothing else: no network and no other file; its one script shows values under
+ * the pointer, and the page is whole without it.
  *
  *   title and sentence -> the table -> figures -> each run: its agents, what happened, its experiment
  */
@@ -233,7 +234,7 @@ static void put_agent(FILE *to, const struct report_run *run, size_t agent)
 /* The agents in their order; where they are too many for eyes, those that did worst. */
 static fault put_agents(FILE *to, const struct report_run *run, bool open)
 {
-    size_t n = run->n_agents, shown = n < MOST_AGENTS ? n : MOST_AGENTS;
+    size_t n = run->n_agents, shown = smaller(n, MOST_AGENTS);
     const struct score *scores = run->points[run->n_points - 1].e.scores;
     struct order *order = calloc(n, sizeof *order);
     if (!order)
@@ -292,7 +293,7 @@ static void put_kinds(FILE *to, const struct report_run *run)
 
 static void put_notes(FILE *to, const struct report_run *run)
 {
-    size_t shown = run->n_notes < MOST_NOTES ? run->n_notes : MOST_NOTES;
+    size_t shown = smaller(run->n_notes, MOST_NOTES);
     fputs("<h3>What happened: ", to);
     put_kinds(to, run);
     fprintf(to,

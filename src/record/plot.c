@@ -1,4 +1,4 @@
-/* plot.c - ranges, ticks and units. All of it must hold for any numbers, since a run may diverge. */
+/* plot.c - ranges, ticks and magnitudes. All of it must hold for any numbers, since a run may diverge. */
 #include "record/plot.h"
 
 #include <math.h>
@@ -105,25 +105,25 @@ void tick_text(const struct scale *s, const double *ticks, size_t n, size_t i, c
     }
 }
 
-static struct unit largest_within(const struct unit *units, size_t n, double most, double least_shown)
+static struct magnitude largest_within(const struct magnitude *magnitudes, size_t n, double most, double least_shown)
 {
     size_t i = n - 1;
-    while (i > 0 && !(most >= least_shown * units[i].size))
+    while (i > 0 && !(most >= least_shown * magnitudes[i].size))
         i--;
-    return units[i];
+    return magnitudes[i];
 }
 
-struct unit unit_of_seconds(double most)
+struct magnitude magnitude_of_seconds(double most)
 {
-    static const struct unit units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"days", 86400}};
-    return largest_within(units, 4, most, 3);
+    static const struct magnitude magnitudes[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"days", 86400}};
+    return largest_within(magnitudes, 4, most, 3);
 }
 
-struct unit unit_of_bytes(double most)
+struct magnitude magnitude_of_bytes(double most)
 {
-    static const struct unit units[] = {{"B", 1},     {"kB", 1e3},  {"MB", 1e6}, {"GB", 1e9},
+    static const struct magnitude magnitudes[] = {{"B", 1},     {"kB", 1e3},  {"MB", 1e6}, {"GB", 1e9},
                                         {"TB", 1e12}, {"PB", 1e15}, {"EB", 1e18}};
-    return largest_within(units, 7, most, 1);
+    return largest_within(magnitudes, 7, most, 1);
 }
 
 size_t thin_stride(size_t n, size_t most)

@@ -1,4 +1,4 @@
-/* plot.h - the arithmetic of a figure: ranges, ticks, units, and the words on them. Draws nothing. */
+/* plot.h - the arithmetic of a figure: ranges, ticks, magnitudes, and the words on them. Draws nothing. */
 #ifndef VECHE_RECORD_PLOT_H
 #define VECHE_RECORD_PLOT_H
 
@@ -27,13 +27,13 @@ size_t scale_ticks(const struct scale *s, size_t most, double ticks[PLOT_TICKS])
 /* A tick in as few digits as tell it from its neighbours. */
 void tick_text(const struct scale *s, const double *ticks, size_t n, size_t i, char text[PLOT_TEXT]);
 
-/* The unit in which numbers up to `most` are best read. */
-struct unit {
+/* The magnitude in which numbers up to `most` are best read. */
+struct magnitude {
     const char *name;
     double size; /* x / size is the number to show */
 };
-struct unit unit_of_seconds(double most);
-struct unit unit_of_bytes(double most);
+struct magnitude magnitude_of_seconds(double most);
+struct magnitude magnitude_of_bytes(double most);
 
 /* Of n points, every how many-th to take so that there are about `most`; and the index after i when the last
  * one is taken in any case (n after the last). */

@@ -42,7 +42,7 @@ struct report_run {
     size_t n_digests;
     bool finished;
     struct summary end;             /* as summary.json says, or as of the last evaluation    */
-    const char *waited_for;         /* "agent 3 (12.1 s)"; NULL: not known, or nobody        */
+    const char *waited_for;         /* "agent 3 (12.1 s)"; NULL: not known, or none          */
     double target_s;                /* virtual seconds until the report's target; NaN: never */
     double waiting_s;               /* of all agents */
     const struct report_run *rival; /* the single run on the same data, or NULL */
@@ -73,7 +73,7 @@ extern const char *const axis_names[N_AXES];      /* "epochs", ...   */
 
 /* Of which kind the seconds of the runs are: "virtual", "real", or "virtual or real". */
 const char *report_clock(const struct report *r);
-/* Whether there is anything to draw: disagreement needs several agents, the axis of bytes somebody who sent
+/* Whether there is anything to draw: disagreement needs several agents, the axis of bytes a run that sent
  * some. */
 bool report_shows(const struct report *r, enum figure figure, enum axis by);
 /* Draws one figure, as a file of its own or as a part of a page. */

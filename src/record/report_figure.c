@@ -33,7 +33,7 @@ struct figure_maker {
     const struct report *report; /* borrowed */
     enum figure figure;
     enum axis axis;
-    struct unit unit;   /* of x */
+    struct magnitude magnitude;   /* of x */
     struct arena arena; /* owned: all arrays of the chart */
     bool detailed;      /* one run of several agents: its agents are shown as well */
 };
@@ -187,11 +187,11 @@ static const char *tell(struct figure_maker *m, const struct report_run *run, co
 {
     struct spread y = y_of(p, m->figure);
     char at[2 * PLOT_TEXT], mean[PLOT_TEXT], low[PLOT_TEXT], high[PLOT_TEXT], range[4 * PLOT_TEXT] = "";
-    double x = x_of(p, m->axis) / m->unit.size;
+    double x = x_of(p, m->axis) / m->magnitude.size;
     if (m->axis == AXIS_EPOCHS)
         snprintf(at, sizeof at, "epoch %.4g", x);
     else
-        snprintf(at, sizeof at, "%.4g %s", x, m->unit.name);
+        snprintf(at, sizeof at, "%.4g %s", x, m->magnitude.name);
     if (is_of_agents(m->figure) && run->n_agents > 1)
         snprintf(range, sizeof range, " (%s to %s)", value_text(m, y.min, low), value_text(m, y.max, high));
     return arena_printf(&m->arena, "%s: %s%s%s at %s", run->label, value_text(m, y.mean, mean),
@@ -221,7 +221,7 @@ static fault mean_line(struct figure_maker *m, const struct report_run *run, str
     for (size_t i = 0; i < run->n_points; i = thin_next(i, run->n_points, MOST_POINTS)) {
         const struct report_point *p = &run->points[i];
         struct spread y = y_of(p, m->figure);
-        c.x[c.n] = x_of(p, m->axis) / m->unit.size;
+        c.x[c.n] = x_of(p, m->axis) / m->magnitude.size;
         c.y[c.n] = y.mean;
         c.low[c.n] = y.min;
         c.high[c.n] = y.max;
@@ -255,7 +255,7 @@ static fault agent_line(struct figure_maker *m, const struct report_run *run, si
     struct columns c = {0};
     TRY(take_columns(&m->arena, run->n_points, &c));
     for (size_t i = 0; i < run->n_points; i = thin_next(i, run->n_points, MOST_FAINT_POINTS)) {
-        c.x[c.n] = x_of(&run->points[i], m->axis) / m->unit.size;
+        c.x[c.n] = x_of(&run->points[i], m->axis) / m->magnitude.size;
         c.y[c.n++] = agent_value(m, &run->points[i], agent);
     }
     *out = (struct chart_line){
@@ -289,7 +289,7 @@ static fault averaged_line(struct figure_maker *m, const struct report_run *run,
     TRY(take_columns(&m->arena, run->n_points, &c));
     for (size_t i = 0; i < run->n_points; i = thin_next(i, run->n_points, MOST_POINTS)) {
         const struct evaluation *e = &run->points[i].e;
-        c.x[c.n] = x_of(&run->points[i], m->axis) / m->unit.size;
+        c.x[c.n] = x_of(&run->points[i], m->axis) / m->magnitude.size;
         c.y[c.n] = m->figure == FIGURE_ACCURACY ? e->averaged_accuracy : e->averaged_loss;
         any = any || isfinite(c.y[c.n]);
         c.n++;
@@ -376,7 +376,7 @@ static fault make_marks(struct figure_maker *m, struct chart *chart)
             if (!is_marked(note))
                 continue;
             marks[chart->n_marks++] = (struct chart_mark){
-                .x = x_at_time(run, m->axis, note->virtual_s) / m->unit.size,
+                .x = x_at_time(run, m->axis, note->virtual_s) / m->magnitude.size,
                 .look = i,
                 .glyph = glyph_of(note->kind),
                 .text = arena_printf(&m->arena, "%s: %s", run->label, note->text),
@@ -397,22 +397,22 @@ static const char *x_label(struct figure_maker *m)
     case AXIS_EPOCHS:
         return "epochs (passes over an agent's own samples)";
     case AXIS_SECONDS:
-        return arena_printf(&m->arena, "%s time (%s)", report_clock(m->report), m->unit.name);
+        return arena_printf(&m->arena, "%s time (%s)", report_clock(m->report), m->magnitude.name);
     default:
-        return arena_printf(&m->arena, "sent by all agents together (%s)", m->unit.name);
+        return arena_printf(&m->arena, "sent by all agents together (%s)", m->magnitude.name);
     }
 }
 
 static fault make_chart(struct figure_maker *m, struct chart *c)
 {
     double most = farthest_of_all(m->report, m->figure, m->axis);
-    m->unit = m->axis == AXIS_SECONDS ? unit_of_seconds(most)
-              : m->axis == AXIS_BYTES ? unit_of_bytes(most)
-                                      : (struct unit){"", 1};
+    m->magnitude = m->axis == AXIS_SECONDS ? magnitude_of_seconds(most)
+              : m->axis == AXIS_BYTES ? magnitude_of_bytes(most)
+                                      : (struct magnitude){"", 1};
     c->id = arena_printf(&m->arena, "%s-%s", figure_names[m->figure], axis_names[m->axis]);
     c->title = about[m->figure].title;
     c->x_label = x_label(m);
-    c->x = (struct scale){0, most > 0 ? fmin(most, 1e300) / m->unit.size : 1, false};
+    c->x = (struct scale){0, most > 0 ? fmin(most, 1e300) / m->magnitude.size : 1, false};
     c->y = y_scale(m, most);
     c->y_label = arena_printf(&m->arena, "%s%s", about[m->figure].label, c->y.log ? ", logarithmic" : "");
     c->glyph_names[GLYPH_CROSS] = "crash";
@@ -423,7 +423,7 @@ static fault make_chart(struct figure_maker *m, struct chart *c)
     if (most <= 0)
         c->empty = m->axis == AXIS_BYTES && is_of_agents(m->figure) ? "Nothing was sent in these runs."
                    : is_of_agents(m->figure)                        ? "There is nothing to draw yet."
-                                             : "One agent has nobody to disagree with.";
+                                             : "One agent alone has no other to disagree with.";
     TRY(make_lines(m, c));
     return make_marks(m, c);
 }

@@ -2,7 +2,7 @@
  *
  * Which key goes where is said once, in lists of members. A number that is null was not finite when it was
  * written and is NaN; one that is missing is NaN as well, or zero for a count. Events of other kinds than
- * those known here are passed over, and so is a last line without an end, which somebody is writing just now.
+ * those known here are passed over, and so is a last line without an end, which is being written just now.
  * Nothing is believed whose digest is not right (seal.h).
  */
 #include "record/report.h"
@@ -502,8 +502,7 @@ static bool same_data(const struct report_run *a, const struct report_run *b)
            a->test_limit == b->test_limit;
 }
 
-/* The rival is the single run on the same data whose batch is that of all agents together, or else the first.
- */
+/* The rival is the single run on the same data whose batch is that of all agents together, or else the first. */
 static const struct report_run *rival_of(const struct report *r, const struct report_run *run)
 {
     const struct report_run *rival = NULL;

@@ -32,7 +32,7 @@ static size_t column_width(const struct report *r, const struct report_column *c
     size_t wide = width_of(c->head);
     for (size_t i = 0; i < r->n; i++) {
         size_t n = width_of(report_cell(c, &r->runs[i], text));
-        wide = n > wide ? n : wide;
+        wide = larger(n, wide);
     }
     return wide;
 }

@@ -140,17 +140,15 @@ struct spread spread_of(const double *values, size_t n);
  * when none is. */
 struct spread spread_of_scores(const struct score *scores, size_t n, size_t offset);
 
-/* Fills `most` and `slowest` from the numbers. Whoever is slow is waited for and hardly waits: the slowest
+/* Fills `most` and `slowest` from the numbers. A slow member is waited for and hardly waits: the slowest
  * is, of those that waited less than half as long as the agents did on average, the one waited for most,
- * counting what helpers waited for it (`by_helpers`, [n_members]). Where everybody waits alike there is none.
- */
+ * counting what helpers waited for it (`by_helpers`, [n_members]). Where all wait alike there is none. */
 void waiting_judge(struct waiting *w, const double *by_helpers, const double *helpers_waiting_s);
 double waiting_share(const struct waiting *w); /* of all agents' virtual time, 0 to 1 */
 
 enum { MEMBER_NAME = 32 };
 const char *waiting_name(const struct waiting *w, int64_t member, char name[MEMBER_NAME]); /* "agent 3" */
-/* "others waited 31.0 s for agent 3, most of all agent 2 (12.0 s)"; empty where nobody waited. Caller frees.
- */
+/* "others waited 31.0 s for agent 3, most of all agent 2 (12.0 s)"; empty where none waited. Caller frees. */
 fault waiting_sentence(const struct waiting *w, char **out);
 
 /* One JSON object. Caller frees. */

@@ -13,8 +13,7 @@
 #include "record/file.h"
 #include "record/seal.h"
 
-/* Over the doubles that stand `stride` bytes apart; with `counts`, bools as far apart, only those that count.
- */
+/* Over the doubles that stand `stride` bytes apart; with `counts`, bools as far apart, only those that count. */
 static struct spread spread_over(const char *values, const char *counts, size_t stride, size_t n)
 {
     struct spread s = {.min = INFINITY, .max = -INFINITY};

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/xml.h"
 
 enum {
@@ -130,7 +131,7 @@ static void legend_name(FILE *to, double x, double y, const char *name)
 {
     char shown[4 * NAME + 8];
     size_t characters, n = shown_bytes(name, &characters);
-    snprintf(shown, sizeof shown, "%.*s%s", (int)(n < 4 * NAME ? n : 4 * NAME), name,
+    snprintf(shown, sizeof shown, "%.*s%s", (int)smaller(n, 4 * NAME), name,
              name[n] ? "\xe2\x80\xa6" : "");
     fprintf(to, "<text x=\"%.1f\" y=\"%.1f\">", x, y);
     xml_text(to, shown);

@@ -8,12 +8,12 @@
  *
  * The argmin is `steps` steps of the optimiser from where x_i is, with the gradient g_i + y_i + rho (x_i -
  * z). After every z the y_i of those in the mean sum to zero. A helper keeps z, which is the model, and what
- * everybody said last:
+ * every worker said last:
  *
  *   worker:  steps -> call (x_i + y_i / rho) -> hear z -> y_i -> steps -> ...      at the end x_i = z
  *   centre:  calls of enough workers -> z -> answer them
  *
- * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as nobody else is `delay`
+ * sync: enough are all. async (Zhang and Kwok 2014): any `barrier` of them, as long as no other is `delay`
  * values of z late; of the others the centre takes what it heard last. Who is gone no longer counts, who has
  * come to its end does. A worker without a centre is a group of one: z = x_i + y_i / rho, y_i = 0.
  *
@@ -100,7 +100,7 @@ static fault learn(struct agent *a, const struct admm *s)
     if (!met)
         TRY(meet(a, s->rho)); /* others have taken the last of the rounds that all share */
     TRY(copy(a, ROW_Z, ROW_PARAMS));
-    centre_leave(a); /* last of all: whoever leaves has ended when the centre hears of it */
+    centre_leave(a); /* last of all: a worker that leaves has ended when the centre hears of it */
     return OK;
 }
 
@@ -142,7 +142,7 @@ static fault admm_open(const struct stage *stage, void **shared)
     return d->late && d->terms ? centre_init(&d->centre, stage) : OUT_OF_MEMORY;
 }
 
-/* Whom to wait for: a worker without whom there is no new z, or ANYONE; nobody (n_agents) where there are
+/* Whom to wait for: a worker without whom there is no new z, or ANYONE; none (n_agents) where there are
  * enough. */
 static size_t whom_to_await(struct agent *a, const struct admm *s)
 {
@@ -268,48 +268,17 @@ static fault admm_check(const struct experiment *e, size_t n_agents)
 
 static const char *const modes[] = {"sync", "async", NULL};
 
-#define AT(member) offsetof(struct admm, member)
 static const struct field fields[] = {
-    {.name = "mode",
-     .kind = FIELD_CHOICE,
-     .offset = AT(mode),
-     .fallback = "sync",
-     .choices = modes,
-     .help = "z is made of what all have said, or of some and what the others said last"},
-    {.name = "rho",
-     .kind = FIELD_REAL,
-     .offset = AT(rho),
-     .fallback = "0.1",
-     .min = 0,
-     .max = 1e6,
-     .above_min = true,
-     .help = "how hard everyone is pulled towards z"},
-    {.name = "steps",
-     .kind = FIELD_INT,
-     .offset = AT(steps),
-     .fallback = "10",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one z to the next"},
-    {.name = "barrier",
-     .kind = FIELD_INT,
-     .offset = AT(barrier),
-     .fallback = TEXT_OF(USUAL_BARRIER),
-     .min = 1,
-     .max = 1e5,
-     .help = "async: so many must have called before there is a new z"},
-    {.name = "delay",
-     .kind = FIELD_INT,
-     .offset = AT(delay),
-     .fallback = TEXT_OF(USUAL_DELAY),
-     .min = 1,
-     .max = 1e9,
-     .help = "async: after so many values of z without a word from somebody it is waited for"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "with every z everyone takes the mean of batchnorm's running statistics, too"},
+    CHOICE_FIELD(struct admm, mode, "sync", modes,
+                 "z is made of what all have said, or of some and what the others said last"),
+    REAL_FIELD(struct admm, rho, "0.1", 0, 1e6, "how hard everyone is pulled towards z", .above_min = true),
+    INT_FIELD(struct admm, steps, "10", 1, 1e9, "rounds from one z to the next"),
+    INT_FIELD(struct admm, barrier, TEXT_OF(USUAL_BARRIER), 1, 1e5,
+              "async: so many must have called before there is a new z"),
+    INT_FIELD(struct admm, delay, TEXT_OF(USUAL_DELAY), 1, 1e9,
+              "async: a worker that has said nothing for so many values of z is waited for"),
+    FLAG_FIELD(struct admm, mix_statistics, "false",
+               "with every z everyone takes the mean of batchnorm's running statistics, too"),
 };
 
 static const struct strategy_row row = {.run = admm_run,

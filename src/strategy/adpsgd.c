@@ -6,8 +6,8 @@
  *       theta^t, theta^j = (theta^t + theta^j) / 2     with one random neighbour j, at one moment
  *       theta^t = theta^t - alpha g                    g is stale: theta^t has moved meanwhile
  *
- * Nobody waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
- * the mean over all agents. The rounds belong to the group: whoever is free takes the next.
+ * No agent waits for a slow machine, except while it is itself the chosen neighbour's wire. The averaging keeps
+ * the mean over all agents. The rounds belong to the group: an agent that is free takes the next.
  */
 #include <stdio.h>
 
@@ -54,16 +54,9 @@ static fault adpsgd_run(struct agent *a)
     return OK;
 }
 
-#define AT(member) offsetof(struct adpsgd, member)
 static const struct field fields[] = {
-    {.name = "every",
-     .kind = FIELD_INT,
-     .offset = AT(every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one averaging to the next"},
-    MIXED_FIELDS(AT(mixed)),
+    INT_FIELD(struct adpsgd, every, "1", 1, 1e9, "rounds from one averaging to the next"),
+    MIXED_FIELDS(struct adpsgd),
 };
 
 static const struct strategy_row row = {.run = adpsgd_run, .needs_topology = true, .asynchronous = true, .meets_at_any_time = true};

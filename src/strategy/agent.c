@@ -231,7 +231,7 @@ static void note_reunion(struct agent *a, const char *why)
     }
 }
 
-/* Where somebody has done all its rounds, mine are done, too, with its rows. Not done: there is nobody, or
+/* Where an agent has done all its rounds, mine are done, too, with its rows. Not done: there is no such agent, or
  * none can be reached any more. */
 static fault end_as_others_did(struct agent *a, bool *done)
 {
@@ -326,7 +326,7 @@ static fault rejoin_peers(struct agent *a)
             return f;
         fault_drop(f);
     }
-    link_note(a->link, "return", "an agent is back with its old parameters: nobody could be reached");
+    link_note(a->link, "return", "an agent is back with its old parameters: no other agent could be reached");
     return OK;
 }
 
@@ -340,8 +340,7 @@ fault agent_rejoin(struct agent *a)
     return row->forms_group && !agent_helps(a) ? agent_rejoin_group(a) : rejoin_peers(a);
 }
 
-/* Where a neighbour's entry is; the degree for someone who is no neighbour. One that helps knows everybody.
- */
+/* Where a neighbour's entry is; the degree for one that is no neighbour. A helper knows all members. */
 static size_t entry_of(const struct agent *a, size_t peer)
 {
     if (agent_helps(a))

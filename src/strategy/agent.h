@@ -6,8 +6,11 @@
  * no samples.
  *
  * An agent acts on a stage that is the same for all of its experiment and never changes. What the others do it learns through
- * its link, in messages or from the world: they may live in other processes. A
- * strategy keeps nothing but plain values on its stack: its program may be dropped at any verb.
+ * its link, in messages or from the world: they may live in other processes.
+ *
+ * A strategy keeps nothing but plain values on its stack: its program may be dropped at any verb. What it has to keep lies in
+ * stage->shared, of which every process has its own. Each member has a place there that it alone reads and writes; what is
+ * no member's follows from the stage alone, or is room for one letter, valid until the next verb.
  */
 #ifndef VECHE_STRATEGY_AGENT_H
 #define VECHE_STRATEGY_AGENT_H
@@ -26,9 +29,9 @@ struct stage { /* what does not change while it is played; what all have done so
     size_t n_agents, n_members; /* those that learn; with those that help */
     uint64_t rounds;            /* of every agent; of all together n_agents times as many */
     double rounds_per_epoch, epochs;
-    bool asynchronous; /* the rounds are shared: whoever is free takes the next */
+    bool asynchronous; /* the rounds are shared: an agent that is free takes the next */
     size_t n_params;   /* floats in a row of parameters */
-    void *shared;      /* the strategy's: what all agents would work out alike, worked out once in a process */
+    void *shared;      /* the strategy's memory in this process: see above */
 };
 
 struct agent {
@@ -74,7 +77,7 @@ fault agent_update(struct agent *a);    /* theta = theta - alpha_k g, as the opt
 double agent_rate(struct agent *a);     /* alpha_k, by the schedule; also noted in a->lr              */
 fault agent_end_round(struct agent *a); /* k = k + 1                                                  */
 /* What went wrong with a peer is noted, once for each time it goes missing, and is no fault of mine; any
- * other fault is passed up. From ANYONE nobody is missing. */
+ * other fault is passed up. From ANYONE none is missing. */
 fault agent_does_without(struct agent *a, size_t peer, fault f);
 /* The same in the words of the method. */
 void agent_misses(struct agent *a, size_t peer, const char *kind, const char *text);
@@ -103,11 +106,11 @@ struct service *agent_serves(struct agent *a, struct service *s);
 
 /* Of all that learn; for strategies that form one. */
 struct group *agent_group(struct agent *a);
-/* After a fault in a collective: with all who can be reached, from the round of whoever is furthest. Where that
+/* After a fault in a collective: with all that can be reached, from the round of the one that is furthest. Where that
  * one has come to its end, so have I: the agent does not go on (agent_goes_on). */
 fault agent_regroup(struct agent *a, const char *why);
-/* After all rounds: whoever was apart from others that can be reached now takes over the rows of those who ended
- * before, or gives its own to those who have not. */
+/* After all rounds: an agent that was apart from others that can be reached now takes over the rows of those that ended
+ * before, or gives its own to those that have not. */
 fault agent_agree(struct agent *a);
 /* The same as regroup, taking the fault; one that is not about peers is returned. */
 fault agent_regroup_after(struct agent *a, fault f);
@@ -124,7 +127,7 @@ static inline bool is_nth(uint64_t k, uint64_t n)
     return (k + 1) % n == 0;
 }
 
-/* Neighbours in the topology; without one nobody has any. */
+/* Neighbours in the topology; without one no agent has any. */
 size_t agent_degree(const struct agent *a);
 size_t agent_neighbour(const struct agent *a, size_t i);
 double agent_weight(const struct agent *a, size_t i); /* w_tj of neighbour i */
@@ -145,7 +148,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     int64_t most_agents; /* 0: any number */
     bool asynchronous;
     bool (*is_asynchronous)(const struct experiment *e); /* instead, where the settings decide; may be NULL */
-    bool (*skips_rounds)(const struct experiment *e); /* who is late goes on in a later round; NULL: nobody does */
+    bool (*skips_rounds)(const struct experiment *e); /* a late agent goes on in a later round; NULL: none does */
     /* The setting by which gradients are sent while the backward pass goes on, or NULL; may be NULL: there is none. */
     const char *(*asks_for_early_gradients)(const struct experiment *e);
     bool needs_topology; /* with more than one agent */
@@ -163,7 +166,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     /* Make and free stage->shared, where it is needed; may be NULL. What was made before a fault is freed by close. */
     fault (*open)(const struct stage *s, void **shared);
     void (*close)(void *shared);
-    /* What can be wrong with its settings beyond their rows; may be NULL. */
+    /* What can be wrong with its settings beyond their ranges; may be NULL. */
     fault (*check)(const struct experiment *e, size_t n_agents);
     /* The same, where it depends on the graph of the agents; may be NULL. */
     fault (*check_topology)(const struct experiment *e, const struct topology *t);

@@ -3,13 +3,13 @@
  *   g_k = 1/m sum_t g^t_k                 by an all-reduce of the gradients (`algorithm`)
  *   theta_{k+1} = theta_k - alpha_k g_k   everywhere alike
  *
- * All start from the same parameters and take the same steps, and an all-reduce gives everybody the same
+ * All start from the same parameters and take the same steps, and an all-reduce gives all of them the same
  * bits: the replicas never part. With batch b on m agents this is plain SGD with batch m b.
  *
  * The gradient becomes ready from its end on; with `bucket_kb` it is cut into buckets, and each is summed as
  * soon as it is ready, while the backward pass goes on. When an agent dies or comes back, the living re-form
- * (group.h) and do the round again; whoever is behind takes over the rows of whoever is furthest. With
- * `backups` only the first m - b gradients of a round count (backups.h).
+ * (group.h) and do the round again; an agent that is behind takes over the rows of the one that is
+ * furthest. With `backups` only the first m - b gradients of a round count (backups.h).
  */
 #include "strategy/backups.h"
 #include "strategy/strategies.h"
@@ -115,35 +115,13 @@ static fault allreduce_rejoin(struct agent *a)
     return s->backups ? backups_rejoin(a) : agent_rejoin_group(a);
 }
 
-#define AT(member) offsetof(struct allreduce, member)
 static const struct field fields[] = {
-    {.name = "algorithm",
-     .kind = FIELD_CHOICE,
-     .offset = AT(algorithm),
-     .fallback = "auto",
-     .choices = collective_names,
-     .help = "how the gradients are summed"},
-    {.name = "bucket_kb",
-     .kind = FIELD_REAL,
-     .offset = AT(bucket_kb),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help =
-         "gradients go in buckets of so many KiB while the backward pass goes on; 0: in one piece after it"},
-    {.name = "backups",
-     .kind = FIELD_INT,
-     .offset = AT(backups),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e5,
-     .help = "so many agents need not be waited for: the first gradients of a round count, late ones are "
-             "dropped"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "average batchnorm's running statistics, too"},
+    CHOICE_FIELD(struct allreduce, algorithm, "auto", collective_names, "how the gradients are summed"),
+    REAL_FIELD(struct allreduce, bucket_kb, "0", 0, 1e9,
+               "gradients go in buckets of so many KiB while the backward pass goes on; 0: in one piece after it"),
+    INT_FIELD(struct allreduce, backups, "0", 0, 1e5,
+              "so many agents need not be waited for: the first gradients of a round count, late ones are dropped"),
+    FLAG_FIELD(struct allreduce, mix_statistics, "false", "average batchnorm's running statistics, too"),
 };
 
 static const struct strategy_row row = {.run = allreduce_run,

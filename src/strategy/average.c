@@ -22,8 +22,8 @@
  *
  * eta = 0, zeta = 1 is averaging. After the last block all hold theta_t.
  *
- * After an averaging all have the same parameters, bit for bit. When somebody dies in it the living re-form
- * (group.h) and average what they had: sums are made in the gradient's row, which nobody needs then, so no
+ * After an averaging all have the same parameters, bit for bit. When an agent dies in it the living re-form
+ * (group.h) and average what they had: sums are made in the gradient's row, which is free then, so no
  * row is lost. One agent alone is plain SGD, bit for bit, but for block momentum.
  */
 #include "collective/collective.h"
@@ -128,8 +128,8 @@ static fault begin_blocks(struct agent *a, const struct average *s)
     return is_block_momentum(s) ? agent_combine(a, ROW_THETA, &(struct term){1, ROW_PARAMS, NULL, 0}, 1) : OK;
 }
 
-/* The parameters come last, and nobody is waited for after them: whoever has taken the block's step is in the
- * next round, and whoever has not takes over its rows. */
+/* The parameters come last, and no agent waits for another after them: one that has taken the block's step is in the
+ * next round, and one that has not takes over its rows. */
 static fault average_members(struct agent *a, const struct average *s, struct weight *w)
 {
     if (group_is_incomplete(agent_group(a)))
@@ -157,7 +157,7 @@ static fault learn_together(struct agent *a, const struct average *s, struct wei
                : OK;
 }
 
-/* Where somebody is lost the round is done again by those who are left. */
+/* Where a member is lost the round is done again by those who are left. */
 static fault synchronous_round(struct agent *a, const struct average *s, struct weight *w)
 {
     fault f = learn_together(a, s, w);
@@ -168,7 +168,7 @@ static fault synchronous_round(struct agent *a, const struct average *s, struct 
     return agent_end_round(a);
 }
 
-/* With whoever is there in the end, if only the agent itself. */
+/* With those that are there in the end, if only the agent itself. */
 static fault average_the_living(struct agent *a, const struct average *s, struct weight *w)
 {
     fault f;
@@ -213,56 +213,19 @@ static fault average_check(const struct experiment *e, size_t n_agents)
 
 static const char *const weighings[] = {"equal", "data", NULL};
 
-#define AT(member) offsetof(struct average, member)
 static const struct field fields[] = {
-    {.name = "tau",
-     .kind = FIELD_INT,
-     .word = "end",
-     .offset = AT(tau),
-     .fallback = "10",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one averaging to the next; end: a single one after the last"},
-    {.name = "from_epoch",
-     .kind = FIELD_REAL,
-     .offset = AT(from_epoch),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "until then all step by their mean gradient, every round (post-local SGD)"},
-    {.name = "momentum",
-     .kind = FIELD_REAL,
-     .offset = AT(momentum),
-     .fallback = "0",
-     .min = 0,
-     .max = 0.999999,
-     .help = "of the steps from one averaging to the next (BMUF)"},
-    {.name = "nesterov",
-     .kind = FIELD_FLAG,
-     .offset = AT(nesterov),
-     .fallback = "false",
-     .help = "such steps look ahead, as Nesterov's momentum does (BMUF)"},
-    {.name = "block_rate",
-     .kind = FIELD_REAL,
-     .offset = AT(block_rate),
-     .fallback = "1",
-     .min = 0,
-     .max = 10,
-     .above_min = true,
-     .help = "how far towards the mean such a step goes (BMUF)"},
-    {.name = "weights",
-     .kind = FIELD_CHOICE,
-     .offset = AT(weights),
-     .fallback = "equal",
-     .choices = weighings,
-     .help = "what an agent counts for: as much as any other, or as its share of the data"},
-    {.name = "algorithm",
-     .kind = FIELD_CHOICE,
-     .offset = AT(algorithm),
-     .fallback = "auto",
-     .choices = collective_names,
-     .help = "how the parameters are summed"},
-    MIXED_FIELDS(AT(mixed)),
+    INT_FIELD(struct average, tau, "10", 1, 1e9,
+              "rounds from one averaging to the next; end: a single one after the last", .word = "end"),
+    REAL_FIELD(struct average, from_epoch, "0", 0, 1e9,
+               "until then all step by their mean gradient, every round (post-local SGD)"),
+    REAL_FIELD(struct average, momentum, "0", 0, 0.999999, "of the steps from one averaging to the next (BMUF)"),
+    FLAG_FIELD(struct average, nesterov, "false", "such steps look ahead, as Nesterov's momentum does (BMUF)"),
+    REAL_FIELD(struct average, block_rate, "1", 0, 10,
+               "how far towards the mean such a step goes (BMUF)", .above_min = true),
+    CHOICE_FIELD(struct average, weights, "equal", weighings,
+                 "what an agent counts for: as much as any other, or as its share of the data"),
+    CHOICE_FIELD(struct average, algorithm, "auto", collective_names, "how the parameters are summed"),
+    MIXED_FIELDS(struct average),
 };
 
 static const struct strategy_row row = {

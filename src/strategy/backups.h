@@ -7,7 +7,7 @@
  *
  * The counter is a member that does not learn, so that it answers at once. It decides on one set of agents at a time;
  * if one of them dies in the all-reduce, the others call ready(k) again, and only when all of them have spoken is it known
- * that nobody got through and the round may be done again: the replicas never part. When the counter itself is gone
+ * that none got through and the round may be done again: the replicas never part. When the counter itself is gone
  * all who are left go on without backups.
  */
 #ifndef VECHE_STRATEGY_BACKUPS_H

@@ -5,10 +5,10 @@
  *   combine, then adapt    (D-PSGD, Lian et al. 2017):
  *                          theta^t_{k+1}   = sum_j w_tj theta^j_k - alpha_k g^t_k
  *
- * The weights are symmetric and sum to one for everybody, so the mean over all agents never moves in a mixing
+ * The weights are symmetric and sum to one for each agent, so the mean over all agents never moves in a mixing
  * step. An agent of unequal power learns only every `learn_every` rounds and mixes only every `mix_every`;
- * two neighbours mix in the rounds in which both do. Whoever does not take part (dead, cut off, not mixing)
- * gives its weight back to the agent itself: what is left still sums to one.
+ * two neighbours mix in the rounds in which both do. A neighbour that does not take part (dead, cut off, not
+ * mixing) gives its weight back to the agent itself: what is left still sums to one.
  */
 #include <assert.h>
 
@@ -138,45 +138,17 @@ static fault consensus_check(const struct experiment *e, size_t n_agents)
 static const char *const orders[] = {"adapt-then-combine", "combine-then-adapt", NULL};
 static const char *const exchanges[] = {"messages", "native", NULL};
 
-#define AT(member) offsetof(struct consensus, member)
 static const struct field fields[] = {
-    {.name = "every",
-     .kind = FIELD_INT,
-     .offset = AT(every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one mixing to the next"},
-    {.name = "learn_every",
-     .kind = FIELD_REALS,
-     .whole = true,
-     .offset = AT(learn_every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one lesson to the next, for all agents or each"},
-    {.name = "mix_every",
-     .kind = FIELD_REALS,
-     .whole = true,
-     .offset = AT(mix_every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one mixing to the next, for all agents or each"},
-    {.name = "order",
-     .kind = FIELD_CHOICE,
-     .offset = AT(order),
-     .fallback = "adapt-then-combine",
-     .choices = orders,
-     .help = "step before mixing, or mixing before the step (D-PSGD)"},
-    {.name = "exchange",
-     .kind = FIELD_CHOICE,
-     .offset = AT(exchange),
-     .fallback = "messages",
-     .choices = exchanges,
-     .help =
-         "how rows reach the neighbours; native: by the cluster's own neighbourhood collective (world mpi)"},
-    MIXED_FIELDS(AT(mixed)),
+    INT_FIELD(struct consensus, every, "1", 1, 1e9, "rounds from one mixing to the next"),
+    REALS_FIELD(struct consensus, learn_every, "1", 1, 1e9,
+                "rounds from one lesson to the next, for all agents or each", .whole = true),
+    REALS_FIELD(struct consensus, mix_every, "1", 1, 1e9,
+                "rounds from one mixing to the next, for all agents or each", .whole = true),
+    CHOICE_FIELD(struct consensus, order, "adapt-then-combine", orders,
+                 "step before mixing, or mixing before the step (D-PSGD)"),
+    CHOICE_FIELD(struct consensus, exchange, "messages", exchanges,
+                 "how rows reach the neighbours; native: by the cluster's own neighbourhood collective (world mpi)"),
+    MIXED_FIELDS(struct consensus),
 };
 
 static const struct strategy_row row = {

@@ -5,7 +5,7 @@
  *     every `pull_every` rounds:     theta^i = theta
  *     in all others:                 theta^i = theta^i - alpha g
  *
- * Nobody waits for anybody but the servers. theta - alpha g is whatever step the optimiser makes of g, on the
+ * A worker waits for the servers alone. theta - alpha g is whatever step the optimiser makes of g, on the
  * servers and in a worker's own steps (the paper's rule is `adagrad`). Both cadences 1 are `ps` in async.
  * What is left of s in the end is pushed, so no gradient is lost. Everything else is as ps.c has it.
  */
@@ -41,24 +41,13 @@ static fault downpour_open(const struct stage *stage, void **shared)
     return ps_open(stage, as_ps(stage->experiment->strategy.settings), shared);
 }
 
-#define AT(member) offsetof(struct downpour, member)
 static const struct field fields[] = {
-    {.name = "push_every",
-     .kind = FIELD_INT,
-     .offset = AT(push_every),
-     .fallback = "5",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one push to the next; gradients are summed meanwhile"},
-    {.name = "pull_every",
-     .kind = FIELD_INT,
-     .offset = AT(pull_every),
-     .fallback = "5",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one pull to the next; an agent takes steps of its own meanwhile"},
-    SERVERS_FIELD(AT(servers)),
-    REPLICATE_EVERY_FIELD(AT(replicate_every)),
+    INT_FIELD(struct downpour, push_every, "5", 1, 1e9,
+              "rounds from one push to the next; gradients are summed meanwhile"),
+    INT_FIELD(struct downpour, pull_every, "5", 1, 1e9,
+              "rounds from one pull to the next; an agent takes steps of its own meanwhile"),
+    SERVERS_FIELD(struct downpour),
+    REPLICATE_EVERY_FIELD(struct downpour),
 };
 
 static const struct strategy_row row = {

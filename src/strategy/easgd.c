@@ -64,7 +64,7 @@ static fault learn(struct agent *a, double alpha, uint64_t every)
     return OK;
 }
 
-/* The x of one worker, who hears of c as it is before anybody's x moves it. */
+/* The x of one worker, who hears of c as it is before any x moves it. */
 static fault take_in(struct agent *a, size_t from, double alpha, size_t *n)
 {
     struct service *s = centre_of(a);
@@ -87,7 +87,7 @@ static fault take_in_all(struct agent *a, double alpha, size_t *n)
     return OK;
 }
 
-/* c = c + alpha sum_i (x^i - c), over all or over whoever calls next */
+/* c = c + alpha sum_i (x^i - c), over all or over the one that calls next */
 static fault be_centre(struct agent *a, double alpha, bool all)
 {
     while (centre_is_needed(a)) {
@@ -133,34 +133,12 @@ static fault easgd_check(const struct experiment *e, size_t n_agents)
 
 static const char *const modes[] = {"sync", "async", NULL};
 
-#define AT(member) offsetof(struct easgd, member)
 static const struct field fields[] = {
-    {.name = "mode",
-     .kind = FIELD_CHOICE,
-     .offset = AT(mode),
-     .fallback = "async",
-     .choices = modes,
-     .help = "all meet the centre together, or each whenever it is ready"},
-    {.name = "alpha",
-     .kind = FIELD_REAL,
-     .offset = AT(alpha),
-     .optional = true,
-     .min = 0,
-     .max = 1,
-     .above_min = true,
-     .help = "the elastic force, as a part of the distance to the centre; usually 0.9 / agents"},
-    {.name = "every",
-     .kind = FIELD_INT,
-     .offset = AT(every),
-     .fallback = "10",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one meeting with the centre to the next"},
-    {.name = "mix_statistics",
-     .kind = FIELD_FLAG,
-     .offset = AT(mix_statistics),
-     .fallback = "false",
-     .help = "batchnorm's running statistics are on the spring, too"},
+    CHOICE_FIELD(struct easgd, mode, "async", modes, "all meet the centre together, or each whenever it is ready"),
+    REAL_FIELD(struct easgd, alpha, NULL, 0, 1,
+               "the elastic force, as a part of the distance to the centre; usually 0.9 / agents", .optional = true, .above_min = true),
+    INT_FIELD(struct easgd, every, "10", 1, 1e9, "rounds from one meeting with the centre to the next"),
+    FLAG_FIELD(struct easgd, mix_statistics, "false", "batchnorm's running statistics are on the spring, too"),
 };
 
 static const struct strategy_row row = {.run = easgd_run,

@@ -4,7 +4,7 @@
  *                              both ends keep the mean
  *
  * A swap is a doubly stochastic mix: the mean over all agents never moves. All agents draw the same edges
- * from the seed and the round, so nobody has to be asked; an agent takes part in the swaps on its own edges,
+ * from the seed and the round, so none has to be asked; an agent takes part in the swaps on its own edges,
  * in their order. When the partner is gone the agent averages with another living neighbour instead, at one
  * moment, as AD-PSGD does.
  */
@@ -20,7 +20,7 @@ struct gossip {
     struct mixed mixed;
 };
 
-/* The partner is gone: another living neighbour, from the agent's own stream of this round, or nobody. */
+/* The partner is gone: another living neighbour, from the agent's own stream of this round, or none. */
 static fault swap_with_another(struct agent *a, const struct gossip *g, size_t gone, uint64_t turn)
 {
     struct rng r = rng_stream(a->stage->seed, (uint32_t)a->index, RNG_PARTNER, a->k << 8 | (turn & 255));
@@ -39,7 +39,7 @@ static fault swap_with_another(struct agent *a, const struct gossip *g, size_t g
         TRY(forgive(f));
     }
     char text[96];
-    snprintf(text, sizeof text, "agent %zu has nobody to average with instead of agent %zu", a->index, gone);
+    snprintf(text, sizeof text, "agent %zu has no neighbour to average with instead of agent %zu", a->index, gone);
     agent_misses(a, gone, "partner", text);
     return OK;
 }
@@ -89,23 +89,11 @@ static fault gossip_run(struct agent *a)
     return OK;
 }
 
-#define AT(member) offsetof(struct gossip, member)
 static const struct field fields[] = {
-    {.name = "every",
-     .kind = FIELD_INT,
-     .offset = AT(every),
-     .fallback = "1",
-     .min = 1,
-     .max = 1e9,
-     .help = "rounds from one gossip to the next"},
-    {.name = "pairs",
-     .kind = FIELD_INT,
-     .offset = AT(pairs),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "random edges a round, one after the other, at most 16 for each edge; 0: as many as there are edges"},
-    MIXED_FIELDS(AT(mixed)),
+    INT_FIELD(struct gossip, every, "1", 1, 1e9, "rounds from one gossip to the next"),
+    INT_FIELD(struct gossip, pairs, "0", 0, 1e9,
+              "random edges a round, one after the other, at most 16 for each edge; 0: as many as there are edges"),
+    MIXED_FIELDS(struct gossip),
 };
 
 /* On average of each edge in a round: what more would average is the same already. */

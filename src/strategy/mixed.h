@@ -9,17 +9,12 @@ struct mixed {
     bool statistics, momentum;
 };
 
-/* The rows of settings for a `struct mixed` at this offset. */
-#define MIXED_FIELDS(at)                                                                                     \
-    {.name = "mix_statistics",                                                                               \
-     .kind = FIELD_FLAG,                                                                                     \
-     .offset = (at) + offsetof(struct mixed, statistics),                                                    \
-     .fallback = "false",                                                                                    \
-     .help = "mix batchnorm's running statistics, too"},                                                     \
-    {                                                                                                        \
-        .name = "mix_momentum", .kind = FIELD_FLAG, .offset = (at) + offsetof(struct mixed, momentum),       \
-        .fallback = "false", .help = "mix the optimiser's slots, too"                                        \
-    }
+/* The fields of settings that have a `struct mixed mixed`. */
+#define MIXED_FIELDS(owner)                                                                                  \
+    FIELD("mix_statistics", FIELD_FLAG, owner, mixed.statistics, .fallback = "false",                        \
+          .help = "mix batchnorm's running statistics, too"),                                                \
+        FIELD("mix_momentum", FIELD_FLAG, owner, mixed.momentum, .fallback = "false",                        \
+              .help = "mix the optimiser's slots, too")
 
 static inline row_set mixed_rows(const struct mixed *m)
 {

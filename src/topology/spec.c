@@ -1,6 +1,6 @@
 /* spec.c - from "torus:6x6" to a graph: the names one may write, their numbers, and the making.
  *
- *   spec -> family (a row below) -> sizes -> sketch, drawn again until connected -> topology
+ *   spec -> family (an entry below) -> sizes -> sketch, drawn again until connected -> topology
  */
 #include <ctype.h>
 #include <stddef.h>
@@ -17,26 +17,17 @@ struct family {
     enum layout layout;
     char separator;                         /* between numbers                                            */
     bool drawn;                             /* follows from the seed, and may have to be drawn again      */
-    struct field numbers[MOST_NUMBERS + 1]; /* ends with a row without a name     */
+    struct field numbers[MOST_NUMBERS + 1]; /* ends with a field without a name   */
 };
 
 #define WHOLE(letter, member, least, most)                                                                   \
-    {                                                                                                        \
-        .name = letter, .kind = FIELD_INT, .offset = offsetof(struct sizes, member), .min = least,           \
-        .max = most                                                                                          \
-    }
+    FIELD(letter, FIELD_INT, struct sizes, member, .min = least, .max = most)
 #define VERTICES WHOLE("N", n, 1, MOST_VERTICES)
 #define ROWS     WHOLE("R", rows, 1, MOST_VERTICES)
 #define COLUMNS  WHOLE("C", columns, 1, MOST_VERTICES)
 #define CHANCE(more_than_none)                                                                               \
-    {                                                                                                        \
-        .name = "P", .kind = FIELD_REAL, .offset = offsetof(struct sizes, p), .min = 0, .max = 1,            \
-        .above_min = more_than_none                                                                          \
-    }
-#define PATH                                                                                                 \
-    {                                                                                                        \
-        .name = "PATH", .kind = FIELD_TEXT, .offset = offsetof(struct sizes, path)                           \
-    }
+    FIELD("P", FIELD_REAL, struct sizes, p, .min = 0, .max = 1, .above_min = more_than_none)
+#define PATH     FIELD("PATH", FIELD_TEXT, struct sizes, path, .fallback = NULL)
 #define FAMILY(...)                                                                                          \
     &(const struct family)                                                                                   \
     {                                                                                                        \
@@ -124,15 +115,15 @@ static fault find_family(struct request *r, const char *spec)
 /* Cuts `text` at the separators and reads a number from each part; the last gets all that is left. */
 static fault read_numbers(struct request *r, char *text, struct arena *arena)
 {
-    for (const struct field *row = r->family->numbers; row->name; row++) {
-        char *end = row[1].name && text ? strchr(text, r->family->separator) : NULL;
-        if (!text || !*text || end == text || (row[1].name && !end))
+    for (const struct field *number = r->family->numbers; number->name; number++) {
+        char *end = number[1].name && text ? strchr(text, r->family->separator) : NULL;
+        if (!text || !*text || end == text || (number[1].name && !end))
             return fail_at(r->place, "'%s' is not of the form %s", r->spec, r->kind->pattern);
         if (end)
             *end = '\0';
-        fault f = field_read(row, text, arena, &r->sizes);
+        fault f = field_read(number, text, arena, &r->sizes);
         if (f)
-            return blame(r, fault_before(f, "%s: ", row->name));
+            return blame(r, fault_before(f, "%s: ", number->name));
         text = end ? end + 1 : NULL;
     }
     return OK;

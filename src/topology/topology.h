@@ -20,8 +20,7 @@ struct edge {
     uint32_t a, b; /* a < b */
 };
 
-/* How it is best drawn; SNAKE is a path that turns back at the end of each line, CUBE a projection by bits.
- */
+/* How it is best drawn; SNAKE is a path that turns back at the end of each line, CUBE a projection by bits. */
 enum layout {
     LAYOUT_CIRCLE,
     LAYOUT_GRID,
@@ -74,8 +73,7 @@ struct weights {
     double certificate; /* WEIGHTS_FASTEST: a proved lower bound on gamma of any weights; else 0 */
 };
 
-/* Above this many vertices nothing is asked of dense eigenvalues, above these no fastest weights are sought.
- */
+/* Above this many vertices nothing is asked of dense eigenvalues, above these no fastest weights are sought. */
 enum { SPECTRUM_MOST = 2000, FASTEST_MOST = 300, FASTEST_MOST_EDGES = 1000 };
 
 /* uniform and metropolis take O(edges) time and memory; best-constant and fastest are FAULT_USAGE beyond the
@@ -106,8 +104,7 @@ struct survey {
     struct weights weights; /* owned */
 };
 
-/* Rounds of mixing in which a disagreement is halved, at worst: ln 2 / -ln gamma; 0 when one round ends it.
- */
+/* Rounds of mixing in which a disagreement is halved, at worst: ln 2 / -ln gamma; 0 when one round ends it. */
 double survey_rounds_to_halve(double gamma);
 
 fault survey_make(const struct topology *t, enum weights_kind kind, struct survey *out);

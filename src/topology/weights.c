@@ -34,7 +34,7 @@ static fault uniform(const struct topology *t, struct weights *w)
 {
     size_t largest = 0;
     for (size_t i = 0; i < t->n; i++)
-        largest = degree(t, i) > largest ? degree(t, i) : largest;
+        largest = larger(degree(t, i), largest);
     set_constant(t, 1.0 / (double)(1 + largest), w->edge);
     return OK;
 }
@@ -43,7 +43,7 @@ static fault metropolis(const struct topology *t, struct weights *w)
 {
     for (size_t e = 0; e < t->n_edges; e++) {
         size_t a = degree(t, t->edges[e].a), b = degree(t, t->edges[e].b);
-        w->edge[e] = 1.0 / (double)(1 + (a > b ? a : b));
+        w->edge[e] = 1.0 / (double)(1 + larger(a, b));
     }
     return OK;
 }

@@ -5,8 +5,8 @@
  *
  * A world's door is a row of world_kinds; nothing outside this room calls a world by its name. Agents see
  * their world through links (link.h). A world knows the members of its stage by number, whether they live in
- * this process or not. One process leads a play: it is told of moments and notes, and may look at everybody's
- * rows; the processes of the others only take part.
+ * this process or not. One process leads a play: it is told of moments and notes, and may look at the rows of
+ * all; the processes of the others only take part.
  */
 #ifndef VECHE_WORLD_WORLD_H
 #define VECHE_WORLD_WORLD_H
@@ -21,11 +21,11 @@ struct watcher {
     /* Nothing more happens at this moment. A fault ends the play; FAULT_STOPPED is not an error. */
     fault (*moment)(void *ctx);
     void (*note)(void *ctx, double now_s, size_t agent, const char *kind, const char *text);
-    /* The moment at the end of this round wants to look at everybody's numbers; NULL: none does. */
+    /* The moment at the end of this round wants to look at the numbers of all; NULL: none does. */
     bool (*is_due)(void *ctx, uint64_t round);
-    /* Somebody asked this process to stop; NULL: nobody does. */
+    /* This process was asked to stop; NULL: it never is. */
     bool (*has_to_stop)(void *ctx);
-    void (*stop)(void *ctx); /* somebody asked another process to */
+    void (*stop)(void *ctx); /* another process was asked to */
 };
 
 struct totals {     /* of all agents that learn, so far */
@@ -44,7 +44,7 @@ struct ranks {
     size_t self, n;                /* n 0: all members live in this process, which is the only one */
     size_t here;                   /* how many ranks before this one are on the same machine */
     int threads;          /* what is its own of the machine's cores; 0: whatever the experiment says */
-    bool outnumber_cores; /* on this machine, so nobody may spin */
+    bool outnumber_cores; /* on this machine, so none may spin */
 };
 
 /* What can be asked of a world before it is open. Of one in which all members live in one process
@@ -58,10 +58,10 @@ struct world_door {
     size_t (*launched)(void);
     /* A fault where so many members would have to be started otherwise than this process was; it says how. */
     fault (*check_launch)(const struct experiment *e);
-    /* Takes a place among all ranks, who call this together, or as the only one with nobody beside it. */
+    /* Takes a place among all ranks, which call this together, or as the only one there is. */
     fault (*join)(bool alone, struct ranks *out);
     /* Bytes of every rank to every rank, as many as each likes. *all: owned by the caller, those of rank
-     * 0, 1, ... one after the other, of lengths[i] each. All ranks call this together, and nobody waits
+     * 0, 1, ... one after the other, of lengths[i] each. All ranks call this together, and none waits
      * longer than patience for the others. */
     fault (*gather)(const struct ranks *ranks, const void *mine, size_t n, double patience_s,
                     unsigned char **all, size_t *lengths);
@@ -82,7 +82,7 @@ struct world_door {
 struct library_sum {
     const char *name;
     void (*version)(char *into, size_t n); /* "Open MPI v4.1.4"; at most n bytes with the final zero */
-    void (*expect)(void);                  /* before `join`: somebody will wait in such calls */
+    void (*expect)(void);                  /* before `join`: there will be waiting in such calls */
     void (*sum)(struct link *l, float *floats, size_t n);
 };
 
@@ -112,7 +112,7 @@ struct world_ops {
      * are here. */
     fault (*places)(const struct world *w, char **text);
 
-    /* For whoever leads, at a moment or when the play is over: does what takes long and asks nothing of
+    /* For the leader, at a moment or when the play is over: does what takes long and asks nothing of
      * this world, as writing to disk does, and returns when it is done. The others hear meanwhile that
      * this process lives. NULL: there are no others. */
     fault (*aside)(struct world *w, fault (*task)(void *ctx), void *ctx);
@@ -128,7 +128,7 @@ struct world_ops {
     const struct waits *(*waits)(const struct world *w);
     struct engine_times (*times)(const struct world *w); /* NULL: not known */
 
-    /* For whoever leads, at a moment or when the play is over. Computes everything asked for so far, so
+    /* For the leader, at a moment or when the play is over. Computes everything asked for so far, so
      * that rows, tallies and counts are those of this moment. */
     fault (*settle)(struct world *w);
     /* Exams of members, or of the group's model: the row after all members'. */

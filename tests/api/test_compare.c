@@ -78,37 +78,37 @@ static void values_are_called_as_people_would(void **state)
     }
 }
 
-/* ---- plans ---- */
+/* ---- schedules ---- */
 
 #define FOUR                                                                                                 \
     "name: four\ndata: {set: {kind: blobs, classes: 2, samples: 80, test_samples: 10}, batch: 2}\n"          \
     "model: logistic\noptim: {kind: sgd, lr: 0.1}\nagents: 4\ntrain: {epochs: 1}\nengine: ref\n"
 
-static void plan_on_ranks(const char *text, const char *const *over, size_t n, size_t n_ranks,
-                          struct plan *out)
+static void schedule_on_ranks(const char *text, const char *const *over, size_t n, size_t n_ranks,
+                          struct run_schedule *out)
 {
     veche_experiment *e;
     must(veche_parse(text, "four.yaml", &e));
-    must(compare_plan(e, over, n, NULL, n_ranks, out));
+    must(compare_schedule(e, over, n, NULL, n_ranks, out));
     veche_experiment_free(e);
 }
 
-static void plan_of(const char *text, const char *const *over, size_t n, struct plan *out)
+static void schedule_of(const char *text, const char *const *over, size_t n, struct run_schedule *out)
 {
-    plan_on_ranks(text, over, n, 0, out);
+    schedule_on_ranks(text, over, n, 0, out);
 }
 
-static void must_not_plan(const char *text, const char *over, const char *words)
+static void must_not_schedule(const char *text, const char *over, const char *words)
 {
     veche_experiment *e;
-    struct plan p;
+    struct run_schedule p;
     must(veche_parse(text, "four.yaml", &e));
-    must_fail(compare_plan(e, &over, 1, NULL, 0, &p), words);
-    plan_release(&p);
+    must_fail(compare_schedule(e, &over, 1, NULL, 0, &p), words);
+    schedule_release(&p);
     veche_experiment_free(e);
 }
 
-static const struct method *method_called(const struct plan *p, const char *label)
+static const struct method *method_called(const struct run_schedule *p, const char *label)
 {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->methods[i].label, label) == 0)
@@ -117,7 +117,7 @@ static const struct method *method_called(const struct plan *p, const char *labe
     return NULL;
 }
 
-static struct experiment *experiment_of(const struct plan *p, const char *label)
+static struct experiment *experiment_of(const struct run_schedule *p, const char *label)
 {
     struct registry registry = registry_of_everything();
     const struct method *m = method_called(p, label);
@@ -130,8 +130,8 @@ static struct experiment *experiment_of(const struct plan *p, const char *label)
 static void without_lists_every_strategy_is_a_method(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "strategy: {kind: gossip, every: 3}\n", NULL, 0, &p);
+    struct run_schedule p;
+    schedule_of(FOUR "strategy: {kind: gossip, every: 3}\n", NULL, 0, &p);
     assert_int_equal(p.n, strategy_kinds.n);
     for (size_t i = 0; i < strategy_kinds.n; i++) {
         const struct kind *k = kinds_at(&strategy_kinds, i);
@@ -147,7 +147,7 @@ static void without_lists_every_strategy_is_a_method(void **state)
     }
     /* the file's own strategy is as it is written */
     assert_non_null(strstr(method_called(&p, "gossip")->yaml, "every: 3"));
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 /* Whatever the file says of agents: as many as ranks, less those that serve, and the rival is one of them
@@ -155,8 +155,8 @@ static void without_lists_every_strategy_is_a_method(void **state)
 static void on_ranks_there_are_as_many_members_as_ranks(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_on_ranks(FOUR "topology: cycle:7\n", NULL, 0, 7, &p);
+    struct run_schedule p;
+    schedule_on_ranks(FOUR "topology: cycle:7\n", NULL, 0, 7, &p);
     assert_int_equal(p.n_ranks, 7);
     assert_int_equal(p.n, strategy_kinds.n);
     for (size_t i = 0; i < strategy_kinds.n; i++) {
@@ -172,8 +172,8 @@ static void on_ranks_there_are_as_many_members_as_ranks(void **state)
             assert_string_equal(e->topology.graph, "cycle:7");
         experiment_free(e);
     }
-    plan_release(&p);
-    plan_on_ranks(FOUR "topology: cycle:7\n", NULL, 0, 5,
+    schedule_release(&p);
+    schedule_on_ranks(FOUR "topology: cycle:7\n", NULL, 0, 5,
                   &p); /* too large for them: who needs none is left */
     for (size_t i = 0; i < p.n; i++) {
         struct experiment *e = experiment_of(&p, p.methods[i].label);
@@ -181,27 +181,27 @@ static void on_ranks_there_are_as_many_members_as_ranks(void **state)
         experiment_free(e);
     }
     assert_true(p.n > 1 && p.n < strategy_kinds.n);
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void a_topology_that_is_written_stays(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "topology: cycle:4\n", (const char *[]){"strategy.kind=consensus,gossip"}, 1, &p);
+    struct run_schedule p;
+    schedule_of(FOUR "topology: cycle:4\n", (const char *[]){"strategy.kind=consensus,gossip"}, 1, &p);
     for (size_t i = 0; i < 2; i++) {
         struct experiment *e = experiment_of(&p, i ? "gossip" : "consensus");
         assert_string_equal(e->topology.graph, "cycle:4");
         experiment_free(e);
     }
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void the_rival_is_one_machine_with_everything(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {rate: 70, speed: [1, 2, 3, 4]}\n"
+    struct run_schedule p;
+    schedule_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {rate: 70, speed: [1, 2, 3, 4]}\n"
                  "network: {latency_ms: 5, links: [{between: [2, 3], latency_ms: 7}]}\nevents: [{at_s: 1, "
                  "crash: 3}]\n",
             (const char *[]){"strategy.kind=single,consensus"}, 1, &p);
@@ -216,14 +216,14 @@ static void the_rival_is_one_machine_with_everything(void **state)
     assert_int_equal(e->data.batch, 2);
     assert_int_equal(e->events.n, 1);
     experiment_free(e);
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void the_rival_needs_no_more_memory_than_agents_that_accumulate(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\n",
+    struct run_schedule p;
+    schedule_of(FOUR "topology: cycle:4\nstrategy: consensus\n",
             (const char *[]){"strategy.kind=single,consensus", "train.accumulate=1,2"}, 2, &p);
     for (size_t i = 0; i < p.n; i++) {
         struct experiment *e = experiment_of(&p, p.methods[i].label);
@@ -233,14 +233,14 @@ static void the_rival_needs_no_more_memory_than_agents_that_accumulate(void **st
         experiment_free(e);
     }
     assert_int_equal(p.n, 4);
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
+    struct run_schedule p;
+    schedule_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
             (const char *[]){"strategy.kind=single,consensus,gossip"}, 1, &p);
     struct experiment *one = experiment_of(&p, "single"), *e = experiment_of(&p, "consensus"),
                       *other = experiment_of(&p, "gossip");
@@ -251,22 +251,22 @@ static void methods_that_ask_the_same_of_a_machine_are_measured_once(void **stat
     experiment_free(one);
     experiment_free(e);
     experiment_free(other);
-    plan_release(&p);
-    plan_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
+    schedule_release(&p);
+    schedule_of(FOUR "topology: cycle:4\nstrategy: consensus\nmachines: {kind: measured, seconds: 0.01}\n",
             (const char *[]){"train.accumulate=1,2"}, 1, &p);
     one = experiment_of(&p, p.methods[0].label);
     e = experiment_of(&p, p.methods[1].label);
     assert_true(e->machines.rate != one->machines.rate); /* it computes one sample at a time */
     experiment_free(one);
     experiment_free(e);
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void lists_make_every_combination(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "topology: cycle:4\nstrategy: {kind: consensus, order: combine-then-adapt}\n",
+    struct run_schedule p;
+    schedule_of(FOUR "topology: cycle:4\nstrategy: {kind: consensus, order: combine-then-adapt}\n",
             (const char *[]){"strategy.every=1,5", "strategy.kind=consensus,gossip", "optim.lr=0.1,0.2,0.3",
                              "train.seed=9"},
             4, &p);
@@ -281,34 +281,34 @@ static void lists_make_every_combination(void **state)
     assert_non_null(strstr(p.methods[0].yaml, "combine-then-adapt"));
     assert_null(strstr(p.methods[11].yaml, "combine-then-adapt"));
     assert_non_null(strstr(p.methods[11].yaml, "every: 5"));
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void names_of_folders_are_plain_and_unlike(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_of(FOUR "topology: cycle:4\n",
+    struct run_schedule p;
+    schedule_of(FOUR "topology: cycle:4\n",
             (const char *[]){
                 "strategy={kind: gossip, every: 2},{kind: gossip,  every: 2},{kind: gossip, every:  2}"},
             1, &p);
     assert_string_equal(p.methods[0].name, "gossip-every-2");
     assert_string_equal(p.methods[1].name, "gossip-every-2-2");
     assert_string_equal(p.methods[2].name, "gossip-every-2-3");
-    plan_release(&p);
+    schedule_release(&p);
 }
 
 static void what_is_wrong_is_said_before_anything_runs(void **state)
 {
     (void)state;
     const char *text = FOUR "topology: cycle:4\nstrategy: gossip\n";
-    must_not_plan(text, "strategy.kind=gossip,consensu", "did you mean 'consensus'?");
-    must_not_plan(text, "strategi.kind=gossip", "did you mean 'strategy'?");
-    must_not_plan(text, "strategy={kind: gossip, evry: 2},consensus", "did you mean 'every'?");
-    must_not_plan(text, "optim.lr=0.1,fast", "optim.lr");
-    must_not_plan(text, "topology=cycle:4,cycle:5", "5 vertices, and agents is 4");
-    must_not_plan(FOUR, "train.seed=1,2", "'single' is for 1 agent, and agents is 4");
-    must_not_plan(text, "model=logistic,logistics", "did you mean 'logistic'?");
+    must_not_schedule(text, "strategy.kind=gossip,consensu", "did you mean 'consensus'?");
+    must_not_schedule(text, "strategi.kind=gossip", "did you mean 'strategy'?");
+    must_not_schedule(text, "strategy={kind: gossip, evry: 2},consensus", "did you mean 'every'?");
+    must_not_schedule(text, "optim.lr=0.1,fast", "optim.lr");
+    must_not_schedule(text, "topology=cycle:4,cycle:5", "5 vertices, and agents is 4");
+    must_not_schedule(FOUR, "train.seed=1,2", "'single' is for 1 agent, and agents is 4");
+    must_not_schedule(text, "model=logistic,logistics", "did you mean 'logistic'?");
 }
 
 static void too_many_combinations_are_refused(void **state)
@@ -320,12 +320,12 @@ static void too_many_combinations_are_refused(void **state)
     char other[4096];
     snprintf(other, sizeof other, "data.limit%s", strchr(list, '='));
     veche_experiment *e;
-    struct plan p;
+    struct run_schedule p;
     must(veche_parse(FOUR, "four.yaml", &e));
-    must_fail(compare_plan(e, (const char *[]){list, other}, 2, NULL, 0, &p), "more than 1000 combinations");
-    plan_release(&p);
-    must_fail(compare_plan(e, (const char *[]){"agents=1,2", "agents=3"}, 2, NULL, 0, &p), "is given twice");
-    plan_release(&p);
+    must_fail(compare_schedule(e, (const char *[]){list, other}, 2, NULL, 0, &p), "more than 1000 combinations");
+    schedule_release(&p);
+    must_fail(compare_schedule(e, (const char *[]){"agents=1,2", "agents=3"}, 2, NULL, 0, &p), "is given twice");
+    schedule_release(&p);
     veche_experiment_free(e);
 }
 

@@ -1,4 +1,4 @@
-/* A setting's row turns text into a member, refuses everything else in one sentence, and prints what reads
+/* A setting's field turns text into a member, refuses everything else in one sentence, and prints what reads
  * back. */
 #include "base/field.h"
 
@@ -31,7 +31,7 @@ struct settings {
     struct texts texts;
 };
 
-static const struct field rows[] = {
+static const struct field fields[] = {
     [FIELD_INT] = {"whole", FIELD_INT, offsetof(struct settings, whole), .fallback = "7"},
     [FIELD_REAL] = {"real", FIELD_REAL, offsetof(struct settings, real), .fallback = "0.25"},
     [FIELD_FLAG] = {"flag", FIELD_FLAG, offsetof(struct settings, flag), .fallback = "true"},
@@ -42,23 +42,23 @@ static const struct field rows[] = {
     [FIELD_REALS] = {"reals", FIELD_REALS, offsetof(struct settings, reals), .fallback = "[1, 2.5, -3]"},
     [FIELD_TEXTS] = {"texts", FIELD_TEXTS, offsetof(struct settings, texts), .fallback = "hello"},
 };
-enum { N_ROWS = sizeof rows / sizeof *rows };
+enum { N_ROWS = sizeof fields / sizeof *fields };
 
-static void reads(const struct field *row, const char *text, struct arena *arena, struct settings *out)
+static void reads(const struct field *field, const char *text, struct arena *arena, struct settings *out)
 {
-    fault f = field_read(row, text, arena, out);
+    fault f = field_read(field, text, arena, out);
     if (f)
         fail_msg("'%s' was refused: %s", text, fault_text(f));
 }
 
 /* The value is refused with exactly this sentence, and nothing is written. */
-static void refuses(const struct field *row, const char *text, const char *sentence)
+static void refuses(const struct field *field, const char *text, const char *sentence)
 {
     struct arena arena = {0};
     struct settings before, after;
     memset(&before, 0x5A, sizeof before);
     memset(&after, 0x5A, sizeof after);
-    fault f = field_read(row, text, &arena, &after);
+    fault f = field_read(field, text, &arena, &after);
     if (!f)
         fail_msg("'%s' was accepted", text);
     assert_int_equal(fault_kind_of(f), FAULT_EXPERIMENT);
@@ -73,7 +73,7 @@ static void defaults_fill_every_kind(void **state)
     (void)state;
     struct arena arena = {0};
     struct settings s = {0};
-    assert_null(field_defaults(rows, N_ROWS, &arena, &s));
+    assert_null(field_defaults(fields, N_ROWS, &arena, &s));
     assert_int_equal(s.whole, 7);
     assert_true(s.real == 0.25);
     assert_true(s.flag);
@@ -128,7 +128,7 @@ static void whole_numbers_reach_both_ends_of_64_bits(void **state)
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct settings s = {.whole = 99};
-        reads(&rows[FIELD_INT], cases[i].text, &arena, &s);
+        reads(&fields[FIELD_INT], cases[i].text, &arena, &s);
         assert_int_equal(s.whole, cases[i].value);
     }
     arena_release(&arena);
@@ -143,31 +143,31 @@ static void what_is_no_plain_whole_number_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char sentence[100];
         snprintf(sentence, sizeof sentence, "'%s' is not a whole number", text_shown(bad[i]).text);
-        refuses(&rows[FIELD_INT], bad[i], sentence);
+        refuses(&fields[FIELD_INT], bad[i], sentence);
     }
-    refuses(&rows[FIELD_INT], "010", "'010' begins with a zero, which some read as octal; write it without");
-    refuses(&rows[FIELD_INT], "-007",
+    refuses(&fields[FIELD_INT], "010", "'010' begins with a zero, which some read as octal; write it without");
+    refuses(&fields[FIELD_INT], "-007",
             "'-007' begins with a zero, which some read as octal; write it without");
-    refuses(&rows[FIELD_INT], "9223372036854775808", "'9223372036854775808' does not fit into 64 bits");
-    refuses(&rows[FIELD_INT], "-9223372036854775809", "'-9223372036854775809' does not fit into 64 bits");
+    refuses(&fields[FIELD_INT], "9223372036854775808", "'9223372036854775808' does not fit into 64 bits");
+    refuses(&fields[FIELD_INT], "-9223372036854775809", "'-9223372036854775809' does not fit into 64 bits");
 }
 
 static void a_word_may_stand_in_place_of_a_whole_number(void **state)
 {
     (void)state;
-    const struct field row = {
+    const struct field field = {
         "whole", FIELD_INT, offsetof(struct settings, whole), .word = "end", .min = 1, .max = 9};
     struct settings s = {.whole = 99};
     struct arena arena = {0};
-    reads(&row, "end", &arena, &s);
+    reads(&field, "end", &arena, &s);
     assert_int_equal(s.whole, 0);
-    assert_string_equal(field_print(&row, &s, &arena), "end");
-    reads(&row, "3", &arena, &s);
+    assert_string_equal(field_print(&field, &s, &arena), "end");
+    reads(&field, "3", &arena, &s);
     assert_int_equal(s.whole, 3);
-    assert_string_equal(field_print(&row, &s, &arena), "3");
-    refuses(&row, "ends", "'ends' is neither a whole number nor 'end'");
-    refuses(&row, "0", "0 is below the least allowed, 1");
-    refuses(&row, "03", "'03' begins with a zero, which some read as octal; write it without");
+    assert_string_equal(field_print(&field, &s, &arena), "3");
+    refuses(&field, "ends", "'ends' is neither a whole number nor 'end'");
+    refuses(&field, "0", "0 is below the least allowed, 1");
+    refuses(&field, "03", "'03' begins with a zero, which some read as octal; write it without");
     arena_release(&arena);
 }
 
@@ -195,7 +195,7 @@ static void numbers_are_read_to_the_last_bit(void **state)
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct settings s = {.real = 99};
-        reads(&rows[FIELD_REAL], cases[i].text, &arena, &s);
+        reads(&fields[FIELD_REAL], cases[i].text, &arena, &s);
         if (s.real != cases[i].value)
             fail_msg("'%s' was read as %.17g", cases[i].text, s.real);
     }
@@ -213,32 +213,32 @@ static void what_is_no_finite_plain_number_is_refused(void **state)
     char sentence[100];
     for (size_t i = 0; i < sizeof not_finite / sizeof *not_finite; i++) {
         snprintf(sentence, sizeof sentence, "'%s' is not a finite number", not_finite[i]);
-        refuses(&rows[FIELD_REAL], not_finite[i], sentence);
+        refuses(&fields[FIELD_REAL], not_finite[i], sentence);
     }
     for (size_t i = 0; i < sizeof no_number / sizeof *no_number; i++) {
         snprintf(sentence, sizeof sentence, "'%s' is not a number", no_number[i]);
-        refuses(&rows[FIELD_REAL], no_number[i], sentence);
+        refuses(&fields[FIELD_REAL], no_number[i], sentence);
     }
-    refuses(&rows[FIELD_REAL], "1e999", "'1e999' is too large to be a finite number");
-    refuses(&rows[FIELD_REAL], "-1e400", "'-1e400' is too large to be a finite number");
-    refuses(&rows[FIELD_REAL], "1e-400", "'1e-400' is too small to be told from zero");
-    refuses(&rows[FIELD_REAL], "01.5",
+    refuses(&fields[FIELD_REAL], "1e999", "'1e999' is too large to be a finite number");
+    refuses(&fields[FIELD_REAL], "-1e400", "'-1e400' is too large to be a finite number");
+    refuses(&fields[FIELD_REAL], "1e-400", "'1e-400' is too small to be told from zero");
+    refuses(&fields[FIELD_REAL], "01.5",
             "'01.5' begins with a zero, which some read as octal; write it without");
 }
 
 static void a_number_out_of_range_is_refused_with_the_bound(void **state)
 {
     (void)state;
-    struct field row = {"real", FIELD_REAL, offsetof(struct settings, real), .min = 0, .max = 1};
-    refuses(&row, "12", "12 is above the most allowed, 1");
-    refuses(&row, "1.0000000000000002", "1.0000000000000002 is above the most allowed, 1");
-    refuses(&row, "-0.001", "-0.001 is below the least allowed, 0");
-    row.above_min = true;
-    refuses(&row, "0", "0 is too small: it must be above 0");
-    refuses(&row, "-1", "-1 is too small: it must be above 0");
-    row = (struct field){"whole", FIELD_INT, offsetof(struct settings, whole), .min = -5, .max = 1e6};
-    refuses(&row, "-6", "-6 is below the least allowed, -5");
-    refuses(&row, "1000001", "1000001 is above the most allowed, 1000000");
+    struct field field = {"real", FIELD_REAL, offsetof(struct settings, real), .min = 0, .max = 1};
+    refuses(&field, "12", "12 is above the most allowed, 1");
+    refuses(&field, "1.0000000000000002", "1.0000000000000002 is above the most allowed, 1");
+    refuses(&field, "-0.001", "-0.001 is below the least allowed, 0");
+    field.above_min = true;
+    refuses(&field, "0", "0 is too small: it must be above 0");
+    refuses(&field, "-1", "-1 is too small: it must be above 0");
+    field = (struct field){"whole", FIELD_INT, offsetof(struct settings, whole), .min = -5, .max = 1e6};
+    refuses(&field, "-6", "-6 is below the least allowed, -5");
+    refuses(&field, "1000001", "1000001 is above the most allowed, 1000000");
 }
 
 static void bounds_themselves_are_in_range(void **state)
@@ -246,20 +246,20 @@ static void bounds_themselves_are_in_range(void **state)
     (void)state;
     struct arena arena = {0};
     struct settings s;
-    struct field row = {"real", FIELD_REAL, offsetof(struct settings, real), .min = 0, .max = 1};
-    reads(&row, "0", &arena, &s);
-    reads(&row, "1", &arena, &s);
-    row.min = -1;
-    row.max = 0; /* a most of zero is a bound like any other */
-    reads(&row, "-1", &arena, &s);
-    reads(&row, "0", &arena, &s);
-    refuses(&row, "0.5", "0.5 is above the most allowed, 0");
-    row.min = 3; /* no most above the least: no most */
-    reads(&row, "1e300", &arena, &s);
-    refuses(&row, "2", "2 is below the least allowed, 3");
-    row = (struct field){"real", FIELD_REAL, offsetof(struct settings, real), .above_min = true};
-    reads(&row, "1e300", &arena, &s);
-    refuses(&row, "0", "0 is too small: it must be above 0");
+    struct field field = {"real", FIELD_REAL, offsetof(struct settings, real), .min = 0, .max = 1};
+    reads(&field, "0", &arena, &s);
+    reads(&field, "1", &arena, &s);
+    field.min = -1;
+    field.max = 0; /* a most of zero is a bound like any other */
+    reads(&field, "-1", &arena, &s);
+    reads(&field, "0", &arena, &s);
+    refuses(&field, "0.5", "0.5 is above the most allowed, 0");
+    field.min = 3; /* no most above the least: no most */
+    reads(&field, "1e300", &arena, &s);
+    refuses(&field, "2", "2 is below the least allowed, 3");
+    field = (struct field){"real", FIELD_REAL, offsetof(struct settings, real), .above_min = true};
+    reads(&field, "1e300", &arena, &s);
+    refuses(&field, "0", "0 is too small: it must be above 0");
     arena_release(&arena);
 }
 
@@ -268,14 +268,14 @@ static void a_flag_is_true_or_false_and_nothing_else(void **state)
     (void)state;
     struct arena arena = {0};
     struct settings s = {0};
-    reads(&rows[FIELD_FLAG], "true", &arena, &s);
+    reads(&fields[FIELD_FLAG], "true", &arena, &s);
     assert_true(s.flag);
-    reads(&rows[FIELD_FLAG], "false", &arena, &s);
+    reads(&fields[FIELD_FLAG], "false", &arena, &s);
     assert_false(s.flag);
-    refuses(&rows[FIELD_FLAG], "yes", "'yes' is neither true nor false");
-    refuses(&rows[FIELD_FLAG], "True", "'True' is neither true nor false");
-    refuses(&rows[FIELD_FLAG], "1", "'1' is neither true nor false");
-    refuses(&rows[FIELD_FLAG], "", "'' is neither true nor false");
+    refuses(&fields[FIELD_FLAG], "yes", "'yes' is neither true nor false");
+    refuses(&fields[FIELD_FLAG], "True", "'True' is neither true nor false");
+    refuses(&fields[FIELD_FLAG], "1", "'1' is neither true nor false");
+    refuses(&fields[FIELD_FLAG], "", "'' is neither true nor false");
     arena_release(&arena);
 }
 
@@ -284,11 +284,11 @@ static void a_choice_is_one_of_its_words(void **state)
     (void)state;
     struct arena arena = {0};
     struct settings s = {0};
-    reads(&rows[FIELD_CHOICE], "blue", &arena, &s);
+    reads(&fields[FIELD_CHOICE], "blue", &arena, &s);
     assert_int_equal(s.colour, 2);
-    refuses(&rows[FIELD_CHOICE], "gren", "'gren' is not one of red, green, blue; did you mean 'green'?");
-    refuses(&rows[FIELD_CHOICE], "vermilion", "'vermilion' is not one of red, green, blue");
-    refuses(&rows[FIELD_CHOICE], "Red", "'Red' is not one of red, green, blue; did you mean 'red'?");
+    refuses(&fields[FIELD_CHOICE], "gren", "'gren' is not one of red, green, blue; did you mean 'green'?");
+    refuses(&fields[FIELD_CHOICE], "vermilion", "'vermilion' is not one of red, green, blue");
+    refuses(&fields[FIELD_CHOICE], "Red", "'Red' is not one of red, green, blue; did you mean 'red'?");
     arena_release(&arena);
 }
 
@@ -313,10 +313,10 @@ static void times_are_epochs_rounds_or_never(void **state)
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct settings s = {.every = {EVERY_ROUNDS, 77}};
-        reads(&rows[FIELD_EVERY], cases[i].text, &arena, &s);
+        reads(&fields[FIELD_EVERY], cases[i].text, &arena, &s);
         assert_int_equal(s.every.unit, cases[i].value.unit);
         assert_true(s.every.count == cases[i].value.count);
-        assert_string_equal(field_print(&rows[FIELD_EVERY], &s, &arena), cases[i].printed);
+        assert_string_equal(field_print(&fields[FIELD_EVERY], &s, &arena), cases[i].printed);
     }
     arena_release(&arena);
 }
@@ -339,15 +339,15 @@ static void what_is_no_time_is_refused(void **state)
     for (size_t i = 0; i + 1 < sizeof bad / sizeof *bad; i++) {
         snprintf(sentence, sizeof sentence,
                  "'%s' is not a time such as '1 epoch', '0.5 epochs', '100 rounds' or 'never'", bad[i]);
-        refuses(&rows[FIELD_EVERY], bad[i], sentence);
+        refuses(&fields[FIELD_EVERY], bad[i], sentence);
     }
-    refuses(&rows[FIELD_EVERY], "one epoch", "'one' is not a number");
-    refuses(&rows[FIELD_EVERY], "nan epochs", "'nan' is not a finite number");
-    refuses(&rows[FIELD_EVERY], "0 epochs", "0 is too small: it must be above 0 epochs, or 'never'");
-    refuses(&rows[FIELD_EVERY], "-1 rounds", "-1 is too small: it must be above 0 rounds, or 'never'");
-    refuses(&rows[FIELD_EVERY], "0.5 rounds", "'0.5 rounds' is not a whole number of rounds");
-    refuses(&rows[FIELD_EVERY], "1e10 epochs", "1e10 is above the most allowed, 1000000000");
-    struct field bounded = rows[FIELD_EVERY];
+    refuses(&fields[FIELD_EVERY], "one epoch", "'one' is not a number");
+    refuses(&fields[FIELD_EVERY], "nan epochs", "'nan' is not a finite number");
+    refuses(&fields[FIELD_EVERY], "0 epochs", "0 is too small: it must be above 0 epochs, or 'never'");
+    refuses(&fields[FIELD_EVERY], "-1 rounds", "-1 is too small: it must be above 0 rounds, or 'never'");
+    refuses(&fields[FIELD_EVERY], "0.5 rounds", "'0.5 rounds' is not a whole number of rounds");
+    refuses(&fields[FIELD_EVERY], "1e10 epochs", "1e10 is above the most allowed, 1000000000");
+    struct field bounded = fields[FIELD_EVERY];
     bounded.min = 2;
     bounded.max = 10;
     refuses(&bounded, "1 epoch", "1 is below the least allowed, 2");
@@ -360,22 +360,22 @@ static void lists_are_read_element_by_element(void **state)
     struct arena arena = {0};
     struct settings s = {0};
     const char *const texts[] = {"1", "1e-3", "-7"};
-    assert_null(field_read_list(&rows[FIELD_REALS], texts, 3, &arena, &s));
+    assert_null(field_read_list(&fields[FIELD_REALS], texts, 3, &arena, &s));
     assert_int_equal(s.reals.n, 3);
     assert_true(s.reals.at[1] == 0.001 && s.reals.at[2] == -7);
-    assert_string_equal(field_print(&rows[FIELD_REALS], &s, &arena), "[1, 0.001, -7]");
-    assert_null(field_read_list(&rows[FIELD_REALS], NULL, 0, &arena, &s));
+    assert_string_equal(field_print(&fields[FIELD_REALS], &s, &arena), "[1, 0.001, -7]");
+    assert_null(field_read_list(&fields[FIELD_REALS], NULL, 0, &arena, &s));
     assert_int_equal(s.reals.n, 0);
-    assert_string_equal(field_print(&rows[FIELD_REALS], &s, &arena), "[]");
-    reads(&rows[FIELD_REALS], "4.5", &arena, &s);
+    assert_string_equal(field_print(&fields[FIELD_REALS], &s, &arena), "[]");
+    reads(&fields[FIELD_REALS], "4.5", &arena, &s);
     assert_int_equal(s.reals.n, 1);
     assert_true(s.reals.at[0] == 4.5);
-    reads(&rows[FIELD_REALS], "[]", &arena, &s);
+    reads(&fields[FIELD_REALS], "[]", &arena, &s);
     assert_int_equal(s.reals.n, 0);
-    refuses(&rows[FIELD_REALS], "[1, x]", "'x' is not a number");
-    refuses(&rows[FIELD_REALS], "[1, 2", "'[1, 2' is not a list of numbers");
-    refuses(&rows[FIELD_REALS], "[", "'[' is not a list of numbers");
-    struct field bounded = rows[FIELD_REALS];
+    refuses(&fields[FIELD_REALS], "[1, x]", "'x' is not a number");
+    refuses(&fields[FIELD_REALS], "[1, 2", "'[1, 2' is not a list of numbers");
+    refuses(&fields[FIELD_REALS], "[", "'[' is not a list of numbers");
+    struct field bounded = fields[FIELD_REALS];
     bounded.max = 1;
     refuses(&bounded, "[0.5, 2]", "2 is above the most allowed, 1");
     arena_release(&arena);
@@ -386,7 +386,7 @@ static void whole_numbers_may_be_asked_of_a_list(void **state)
     (void)state;
     struct arena arena = {0};
     struct settings s = {0};
-    struct field whole = rows[FIELD_REALS];
+    struct field whole = fields[FIELD_REALS];
     whole.whole = true;
     reads(&whole, "[3, -4, 999999999999999]", &arena, &s);
     assert_int_equal(s.reals.n, 3);
@@ -407,16 +407,16 @@ static void texts_may_be_many(void **state)
     struct arena arena = {0};
     struct settings s = {0};
     const char *const texts[] = {"a.bin", "two words", "", "[x]"};
-    assert_null(field_read_list(&rows[FIELD_TEXTS], texts, 4, &arena, &s));
+    assert_null(field_read_list(&fields[FIELD_TEXTS], texts, 4, &arena, &s));
     assert_int_equal(s.texts.n, 4);
     for (size_t i = 0; i < 4; i++)
         assert_string_equal(s.texts.at[i], texts[i]);
-    assert_string_equal(field_print(&rows[FIELD_TEXTS], &s, &arena), "[a.bin, \"two words\", \"\", \"[x]\"]");
-    reads(&rows[FIELD_TEXTS], "[one, text]", &arena, &s);
+    assert_string_equal(field_print(&fields[FIELD_TEXTS], &s, &arena), "[a.bin, \"two words\", \"\", \"[x]\"]");
+    reads(&fields[FIELD_TEXTS], "[one, text]", &arena, &s);
     assert_int_equal(s.texts.n, 1);
     assert_string_equal(s.texts.at[0], "[one, text]");
-    assert_null(field_read_list(&rows[FIELD_TEXTS], NULL, 0, &arena, &s));
-    assert_string_equal(field_print(&rows[FIELD_TEXTS], &s, &arena), "[]");
+    assert_null(field_read_list(&fields[FIELD_TEXTS], NULL, 0, &arena, &s));
+    assert_string_equal(field_print(&fields[FIELD_TEXTS], &s, &arena), "[]");
     arena_release(&arena);
 }
 
@@ -449,7 +449,7 @@ static void reals_print_in_the_fewest_digits(void **state)
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct settings s = {.real = cases[i].value};
-        assert_string_equal(field_print(&rows[FIELD_REAL], &s, &arena), cases[i].printed);
+        assert_string_equal(field_print(&fields[FIELD_REAL], &s, &arena), cases[i].printed);
     }
     arena_release(&arena);
 }
@@ -467,7 +467,7 @@ static void any_double_prints_and_reads_back_bit_for_bit(void **state)
             s.real = rng_normal(&r) * pow(10, (double)rng_below(&r, 20) - 10); /* as people's numbers are */
         if (!isfinite(s.real))
             continue;
-        reads(&rows[FIELD_REAL], field_print(&rows[FIELD_REAL], &s, &arena), &arena, &back);
+        reads(&fields[FIELD_REAL], field_print(&fields[FIELD_REAL], &s, &arena), &arena, &back);
         assert_memory_equal(&s.real, &back.real, sizeof s.real);
         arena_release(&arena);
     }
@@ -478,12 +478,12 @@ static void every_kind_prints_what_reads_back(void **state)
     (void)state;
     struct arena arena = {0};
     struct settings s = {0}, back = {0};
-    assert_null(field_defaults(rows, N_ROWS, &arena, &s));
+    assert_null(field_defaults(fields, N_ROWS, &arena, &s));
     for (size_t i = 0; i < FIELD_TEXTS; i++) { /* texts read back as nodes, not as one text */
-        const char *printed = field_print(&rows[i], &s, &arena);
-        assert_string_equal(printed, rows[i].fallback);
-        reads(&rows[i], printed, &arena, &back);
-        assert_string_equal(field_print(&rows[i], &back, &arena), printed);
+        const char *printed = field_print(&fields[i], &s, &arena);
+        assert_string_equal(printed, fields[i].fallback);
+        reads(&fields[i], printed, &arena, &back);
+        assert_string_equal(field_print(&fields[i], &back, &arena), printed);
     }
     arena_release(&arena);
 }
@@ -520,15 +520,15 @@ static void an_optional_member_at_zero_is_unset(void **state)
     struct settings zero = {0};
     struct arena arena = {0};
     struct settings full = {0};
-    assert_null(field_defaults(rows, N_ROWS, &arena, &full));
+    assert_null(field_defaults(fields, N_ROWS, &arena, &full));
     for (size_t i = 0; i < N_ROWS; i++) {
-        struct field row = rows[i];
-        assert_false(field_is_unset(&row, &zero)); /* it has a default, so zero was written */
-        row.fallback = NULL;
-        assert_false(field_is_unset(&row, &zero)); /* it must be written */
-        row.optional = true;
-        assert_true(field_is_unset(&row, &zero));
-        assert_false(field_is_unset(&row, &full));
+        struct field field = fields[i];
+        assert_false(field_is_unset(&field, &zero)); /* it has a default, so zero was written */
+        field.fallback = NULL;
+        assert_false(field_is_unset(&field, &zero)); /* it must be written */
+        field.optional = true;
+        assert_true(field_is_unset(&field, &zero));
+        assert_false(field_is_unset(&field, &full));
     }
     arena_release(&arena);
 }
@@ -539,10 +539,10 @@ static void a_locale_with_a_decimal_comma_changes_nothing(void **state)
     enter_comma_locale();
     struct arena arena = {0};
     struct settings s = {0};
-    reads(&rows[FIELD_REAL], "0.5", &arena, &s);
+    reads(&fields[FIELD_REAL], "0.5", &arena, &s);
     assert_true(s.real == 0.5);
-    assert_string_equal(field_print(&rows[FIELD_REAL], &s, &arena), "0.5");
-    refuses(&rows[FIELD_REAL], "0,5", "'0,5' is not a number");
+    assert_string_equal(field_print(&fields[FIELD_REAL], &s, &arena), "0.5");
+    refuses(&fields[FIELD_REAL], "0,5", "'0,5' is not a number");
     arena_release(&arena);
     leave_comma_locale();
 }

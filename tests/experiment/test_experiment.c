@@ -314,10 +314,10 @@ static void every_section_and_category_is_listed_with_help(void **state)
     for (size_t i = 0; i < n; i++) {
         assert_true(strlen(sections[i].name) > 0 && strlen(sections[i].help) > 0 && sections[i].n_fields > 0);
         for (size_t j = 0; j < sections[i].n_fields; j++) {
-            const struct field *row = &sections[i].fields[j];
-            assert_non_null(row->help);
-            assert_true(row->help[strlen(row->help) - 1] != '.');
-            assert_true((row->kind == FIELD_CHOICE) == (row->choices != NULL));
+            const struct field *field = &sections[i].fields[j];
+            assert_non_null(field->help);
+            assert_true(field->help[strlen(field->help) - 1] != '.');
+            assert_true((field->kind == FIELD_CHOICE) == (field->choices != NULL));
         }
     }
     for (int c = 0; c < N_CATEGORIES; c++)

@@ -82,25 +82,25 @@ static char *print(const struct experiment *e)
 
 /* Values compared directly, not through the printer, which could forget the same member twice. */
 
-static void same_settings(const struct field *rows, size_t n, const void *a, const void *b)
+static void same_settings(const struct field *fields, size_t n, const void *a, const void *b)
 {
     for (size_t i = 0; i < n; i++) {
-        const void *x = (const char *)a + rows[i].offset, *y = (const char *)b + rows[i].offset;
-        if (rows[i].kind == FIELD_INT || rows[i].kind == FIELD_REAL)
+        const void *x = (const char *)a + fields[i].offset, *y = (const char *)b + fields[i].offset;
+        if (fields[i].kind == FIELD_INT || fields[i].kind == FIELD_REAL)
             assert_memory_equal(x, y, 8);
-        else if (rows[i].kind == FIELD_FLAG)
+        else if (fields[i].kind == FIELD_FLAG)
             assert_true(*(const bool *)x == *(const bool *)y);
-        else if (rows[i].kind == FIELD_CHOICE)
+        else if (fields[i].kind == FIELD_CHOICE)
             assert_int_equal(*(const int *)x, *(const int *)y);
-        else if (rows[i].kind == FIELD_EVERY) {
+        else if (fields[i].kind == FIELD_EVERY) {
             const struct every *p = x, *q = y;
             assert_true(p->unit == q->unit && p->count == q->count);
-        } else if (rows[i].kind == FIELD_REALS) {
+        } else if (fields[i].kind == FIELD_REALS) {
             const struct reals *p = x, *q = y;
             assert_int_equal(p->n, q->n);
             if (p->n)
                 assert_memory_equal(p->at, q->at, p->n * sizeof *p->at);
-        } else if (rows[i].kind == FIELD_TEXTS) {
+        } else if (fields[i].kind == FIELD_TEXTS) {
             const struct texts *p = x, *q = y;
             assert_int_equal(p->n, q->n);
             for (size_t t = 0; t < p->n; t++)

@@ -42,9 +42,9 @@ static void weights_are_numbered_as_the_topology_room_numbers_them(void **state)
     assert_int_equal(WEIGHTS_AUTO, N_WEIGHTS);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < sections[i].n_fields; j++) {
-            const struct field *row = &sections[i].fields[j];
-            for (int w = 0; w < N_WEIGHTS && strcmp(row->name, "weights") == 0; w++)
-                assert_string_equal(row->choices[w], weights_name((enum weights_kind)w));
+            const struct field *field = &sections[i].fields[j];
+            for (int w = 0; w < N_WEIGHTS && strcmp(field->name, "weights") == 0; w++)
+                assert_string_equal(field->choices[w], weights_name((enum weights_kind)w));
         }
 }
 

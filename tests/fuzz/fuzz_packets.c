@@ -21,7 +21,7 @@ static void read_words(uint32_t kind, const unsigned char *words, size_t n)
     struct account account;
     struct state state;
     struct exam exam;
-    struct turn turn;
+    struct grant turn;
     uint64_t number;
     double waits[N_WAITS];
     switch (kind) {
@@ -39,7 +39,7 @@ static void read_words(uint32_t kind, const unsigned char *words, size_t n)
         packet_read_number(words, n, &number);
         return;
     case MSG_ROUND:
-        packet_read_turn(words, n, &turn);
+        packet_read_grant(words, n, &turn);
         return;
     default:
         packet_read_texts(words, n, (char *const[]){texts[0], texts[1]}, kind == MSG_NOTE ? 2 : 1,

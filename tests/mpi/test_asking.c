@@ -46,7 +46,7 @@ static fault have_same_bits(struct agent *a, size_t peer, uint64_t tag, enum row
     TRY(link_send_rows(a->link, peer, tag, whole(1u << row)));
     TRY(link_recv_rows(a->link, peer, tag, &p, NULL));
     bool same =
-        memcmp(message_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+        memcmp(incoming_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
     link_drop(a->link, &p);
     CHECK(same);
     return OK;

@@ -28,7 +28,7 @@ static fault fill_by_mixing(struct agent *a, double factor)
 
 static bool is_offered(const struct parcel *p)
 {
-    return ((const struct message *)p->rows)->head.offer != 0;
+    return ((const struct incoming *)p->rows)->head.offer != 0;
 }
 
 /* The first offers its rows to the last when it is asked for them: whoever waits for anything else would fetch them. */
@@ -76,7 +76,7 @@ static fault swap_and_write(struct agent *a)
         TRY(send_parameters(a, after(a)));
         TRY(link_recv_rows(a->link, before(a), OFFERED, &p, NULL));
         struct term terms[] = {{0.5, ROW_PARAMS, NULL, 0}, {0.5, ROW_PARAMS, &p, 0}};
-        both = 0.5f * both + 0.5f * message_floats(far_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
+        both = 0.5f * both + 0.5f * incoming_floats(far_of(a->link), p.rows, ROW_PARAMS, 0, 1)[0];
         TRY(link_mix(a->link, ROW_PARAMS, 0, TO_END, terms, 2));
         CHECK(crew_row_is(a, ROW_PARAMS, both));
         link_drop(a->link, &p);

@@ -21,7 +21,7 @@ static fault have_same_bits(struct agent *a, enum row row)
     TRY(link_send_rows(a->link, after(a), 1, whole(1u << row)));
     TRY(link_recv_rows(a->link, before(a), 1, &p, NULL));
     bool same =
-        memcmp(message_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
+        memcmp(incoming_floats(far_of(a->link), p.rows, row, 0, n), crew_row(a, row), n * sizeof(float)) == 0;
     link_drop(a->link, &p);
     CHECK(same);
     return OK;

@@ -209,7 +209,7 @@ static fault go_on_alone(struct agent *a)
     return OK;
 }
 
-#define NOBODY ((size_t)-1)
+#define NO_MEMBER ((size_t)-1)
 
 /* The leader is asked in the midst of a moment at which it does not look. */
 static fault stop_in_a_moment(void *ctx)
@@ -229,7 +229,7 @@ static void stop_by(size_t rank, struct strategy_row row)
     c.run->stage.rounds = 1u << 30;
     c.kept[0] = rank;
     c.watcher.is_due = is_due;
-    if (rank == NOBODY)
+    if (rank == NO_MEMBER)
         c.watcher.moment = stop_in_a_moment;
     fault f = crew_play(&c);
     k = c.world->agent->k;
@@ -249,7 +249,7 @@ static void a_stop_asked_of_any_rank_stops_all_in_the_same_round(void **state)
     stop_by(0, (struct strategy_row){.run = go_on_and_on});
     stop_by(last / 2, (struct strategy_row){.run = go_on_alone});
     for (int i = 0; i < 5; i++)
-        stop_by(NOBODY, (struct strategy_row){.run = go_on_alone});
+        stop_by(NO_MEMBER, (struct strategy_row){.run = go_on_alone});
 }
 
 static void a_stop_reaches_those_that_are_not_in_step(void **state)

@@ -1,4 +1,4 @@
-/* Ranges, ticks and units, against values found by hand. */
+/* Ranges, ticks and magnitudes, against values found by hand. */
 #include "record/plot.h"
 
 #include <math.h>
@@ -121,7 +121,7 @@ static void a_single_value_stands_in_the_middle(void **state)
     assert_true(fabs(scale_at(&s, 50) - 0.5) < 1e-12 && fabs(scale_at(&zero, 0) - 0.5) < 1e-12);
 }
 
-static void units_fit_the_largest_number(void **state)
+static void magnitudes_fit_the_largest_number(void **state)
 {
     (void)state;
     static const struct {
@@ -131,10 +131,10 @@ static void units_fit_the_largest_number(void **state)
                  {10800, "h", "kB"},   {1e6, "days", "MB"}, {3.6e10, "days", "GB"}, {1e13, "days", "TB"},
                  {1e30, "days", "EB"}, {NAN, "s", "B"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_string_equal(unit_of_seconds(cases[i].most).name, cases[i].seconds);
-        assert_string_equal(unit_of_bytes(cases[i].most).name, cases[i].bytes);
+        assert_string_equal(magnitude_of_seconds(cases[i].most).name, cases[i].seconds);
+        assert_string_equal(magnitude_of_bytes(cases[i].most).name, cases[i].bytes);
     }
-    assert_true(unit_of_seconds(7200 * 2).size == 3600 && unit_of_bytes(5e6).size == 1e6);
+    assert_true(magnitude_of_seconds(7200 * 2).size == 3600 && magnitude_of_bytes(5e6).size == 1e6);
 }
 
 static void thinning_keeps_the_first_and_the_last(void **state)
@@ -162,7 +162,7 @@ int main(void)
         cmocka_unit_test(places_run_from_nought_to_one),
         cmocka_unit_test(a_range_holds_its_numbers_and_is_never_empty),
         cmocka_unit_test(a_single_value_stands_in_the_middle),
-        cmocka_unit_test(units_fit_the_largest_number),
+        cmocka_unit_test(magnitudes_fit_the_largest_number),
         cmocka_unit_test(thinning_keeps_the_first_and_the_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,7 +279,7 @@ static void one_agent_has_nothing_to_disagree_about_and_sends_nothing(void **sta
     assert_true(report_shows(&r, FIGURE_ACCURACY, AXIS_EPOCHS));
     assert_false(report_shows(&r, FIGURE_DISAGREEMENT, AXIS_EPOCHS));
     assert_ok(report_svg(&r, FIGURE_DISAGREEMENT, AXIS_EPOCHS, &svg));
-    assert_non_null(strstr(svg, "One agent has nobody to disagree with."));
+    assert_non_null(strstr(svg, "One agent alone has no other to disagree with."));
     free(svg);
     report_release(&r);
 }

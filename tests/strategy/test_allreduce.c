@@ -392,7 +392,7 @@ static void backups_outlive_members_and_the_counter(void **state)
         must_be_equal(&g, (const size_t[]){0, 2, 3, 4, 5}, 5);
         if (e != 0)
             must_be_equal(&g, (const size_t[]){0, 1}, 2);
-        assert_int_equal(cast_noted(&g, "whoever counts the first gradients is gone"), e >= 2);
+        assert_int_equal(cast_noted(&g, "the member that counts the first gradients is gone"), e >= 2);
         cast_close(&g);
     }
 }

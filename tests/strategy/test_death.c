@@ -397,7 +397,7 @@ static void patience_at_its_end_is_noted_and_the_run_goes_on(void **state)
         free(text);
         cast_play(&g);
         if (s == 2)
-            assert_true(cast_noted(&g, "has nobody to average with instead of agent"));
+            assert_true(cast_noted(&g, "has no neighbour to average with instead of agent"));
         else
             assert_true(cast_noted(&g, "waited 0.005 s for agent"));
         for (size_t i = 0; i < 2; i++)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# names.sh BUILD - every function and object that other files can see bears the name of its subject: `bell_ring`, not `ring`.
+# names.sh BUILD - every function and object that other files can see bears the name of its subject: `bell_ring`, not `ring`; and no
+# two headers give the same name to two kinds of struct.
 #
 # A subject is a word before the first `_`. Here stands which subjects each folder of src/ speaks of; a folder also has those
 # of the folders it lies in. A word that stands alone is no name for all the program to see.
@@ -27,15 +28,15 @@ strategy        agent strategy backups centre pairs
 strategy/ps     ps
 world           world waits mixing number numbers
 world/local     local actor agenda ask fiber fibers message rows script snapshot tape wires
-world/far       far ask bell courier exam fetch gone lesson lessons packet look mail message offer pause
-                sendings silence spot wait
+world/far       far address ask bell courier exam fetch gone incoming lesson lessons packet look mail message offer pause
+                sendings silence wait
 world/mpi       mpi native near
 record          run comparison events file folder json path report seal summary tensors waiting
-                html svg axis cell figure scale spread thin tick unit
+                html svg axis cell figure magnitude scale spread thin tick
 cli             cli progress streams watchman witness
 api             veche experiment measure registry resumption session stop
 api/bench       bench
-api/compare     compare comparison method over plan
+api/compare     compare comparison method over schedule
 SUBJECTS
 }
 
@@ -83,4 +84,25 @@ holds 'there are names to look at' test "$(wc -l <"$work/names")" -gt 500
 try strange <"$work/names"
 holds "names without a subject:
 $(strange <"$work/names")" test -z "$(strange <"$work/names")"
+
+# A line "TAG HEADER HEADER ..." for each tag of a struct that several headers below these folders define.
+shared_tags() { # FOLDER ...
+    find "$@" -name '*.h' -o -name '*.cuh' | sort | xargs awk '
+        { line = $0
+          while (match(line, /struct [a-z0-9_]+ \{/)) {
+              tag = substr(line, RSTART + 7, RLENGTH - 9)
+              if (index(where[tag] " ", " " FILENAME " ") == 0) { where[tag] = where[tag] " " FILENAME; n[tag]++ }
+              line = substr(line, RSTART + RLENGTH)
+          } }
+        END { for (tag in n) if (n[tag] > 1) print tag where[tag] }' | sort
+}
+
+mkdir -p "$work/tags/far" "$work/tags/local"
+printf 'struct letter {\n};\nstruct bell;\n' >"$work/tags/far/inside.h"
+printf '/* a struct bell { of a tower */\nstruct tower {\n    struct letter { int n; } * at;\n};\n' >"$work/tags/local/inside.h"
+said=$(cd "$work" && shared_tags tags)
+holds "a planted tag of two headers is seen, and only that: $said" test "$said" = 'letter tags/far/inside.h tags/local/inside.h'
+# Of the engines, still to be renamed there: norm_sums, place, spot.
+found=$(cd "$(dirname "$0")/../.." && shared_tags src include | grep -Ev '^(norm_sums|place|spot) ')
+holds "one tag, one struct: $found" test -z "$found"
 done_checking

@@ -34,82 +34,79 @@ struct toy_all {
     int64_t may_count; /* optional: zero when left out, though zero cannot be written */
     const char *may_text;
 };
-static const struct field toy_all_rows[] = {
-    {"whole", FIELD_INT, offsetof(struct toy_all, whole), "3", .min = -5, .max = 9, .help = "a whole number"},
-    {"real", FIELD_REAL, offsetof(struct toy_all, real), "0.5", .help = "any number"},
-    {"flag", FIELD_FLAG, offsetof(struct toy_all, flag), "false", .help = "a flag"},
-    {"text", FIELD_TEXT, offsetof(struct toy_all, text), "so so", .help = "a text"},
-    {"mood", FIELD_CHOICE, offsetof(struct toy_all, mood), "calm", .choices = toy_moods, .help = "a mood"},
-    {"every", FIELD_EVERY, offsetof(struct toy_all, every), "never", .help = "a time"},
-    {"reals", FIELD_REALS, offsetof(struct toy_all, reals), "[1, 0.25]", .help = "some numbers"},
-    {"may_count", FIELD_INT, offsetof(struct toy_all, may_count), .optional = true, .min = 1,
-     .help = "a count"},
-    {"may_text", FIELD_TEXT, offsetof(struct toy_all, may_text), .optional = true, .help = "a text, or none"},
+static const struct field toy_all_fields[] = {
+    INT_FIELD(struct toy_all, whole, "3", -5, 9, "a whole number"),
+    REAL_FIELD(struct toy_all, real, "0.5", 0, 0, "any number"),
+    FLAG_FIELD(struct toy_all, flag, "false", "a flag"),
+    TEXT_FIELD(struct toy_all, text, "so so", "a text"),
+    CHOICE_FIELD(struct toy_all, mood, "calm", toy_moods, "a mood"),
+    EVERY_FIELD(struct toy_all, every, "never", "a time"),
+    REALS_FIELD(struct toy_all, reals, "[1, 0.25]", 0, 0, "some numbers"),
+    INT_FIELD(struct toy_all, may_count, NULL, 1, 0, "a count", .optional = true),
+    TEXT_FIELD(struct toy_all, may_text, NULL, "a text, or none", .optional = true),
 };
 
 struct toy_folder {
     const char *folder;
     int64_t size;
 };
-static const struct field toy_folder_rows[] = {
-    {"folder", FIELD_TEXT, offsetof(struct toy_folder, folder), "/data", .help = "where the files lie"},
-    {"size", FIELD_INT, offsetof(struct toy_folder, size), "10", .min = 1, .max = 1e6, .help = "how many"},
+static const struct field toy_folder_fields[] = {
+    TEXT_FIELD(struct toy_folder, folder, "/data", "where the files lie"),
+    INT_FIELD(struct toy_folder, size, "10", 1, 1e6, "how many"),
 };
 static const struct kind toy_sets[] = {
     {.name = "dots", .help = "dots"},
-    {.name = "files", .help = "samples from files", FIELDS_OF(toy_folder_rows, toy_folder)},
+    {.name = "files", .help = "samples from files", FIELDS_OF(toy_folder_fields, toy_folder)},
 };
 
 struct toy_skew {
     double alpha;
     struct reals counts; /* whole */
 };
-static const struct field toy_skew_rows[] = {
-    {"alpha", FIELD_REAL, offsetof(struct toy_skew, alpha), .min = 0, .max = 10, .help = "how much"},
-    {"counts", FIELD_REALS, offsetof(struct toy_skew, counts), "[1, 2]", .min = 0, .max = 9, .whole = true,
-     .help = "how many"},
+static const struct field toy_skew_fields[] = {
+    REAL_FIELD(struct toy_skew, alpha, NULL, 0, 10, "how much"),
+    REALS_FIELD(struct toy_skew, counts, "[1, 2]", 0, 9, "how many", .whole = true),
 };
 struct toy_papers {
     struct texts papers;
 };
-static const struct field toy_papers_rows[] = {
-    {"papers", FIELD_TEXTS, offsetof(struct toy_papers, papers), .help = "which"},
+static const struct field toy_papers_fields[] = {
+    TEXTS_FIELD(struct toy_papers, papers, NULL, "which"),
 };
 static const struct kind toy_splits[] = {
     {.name = "shuffle", .help = "in any order"},
-    {.name = "skew", .help = "unequal", FIELDS_OF(toy_skew_rows, toy_skew)},
-    {.name = "papers", .help = "as they say", FIELDS_OF(toy_papers_rows, toy_papers)},
+    {.name = "skew", .help = "unequal", FIELDS_OF(toy_skew_fields, toy_skew)},
+    {.name = "papers", .help = "as they say", FIELDS_OF(toy_papers_fields, toy_papers)},
 };
 
 static const struct kind toy_models[] = {
     {.name = "tower", .help = "a network"},
     {.name = "stairs", .help = "as many steps as the tail says", .pattern = "stairs:N-N-..."},
-    {.name = "toys", .help = "takes everything", FIELDS_OF(toy_all_rows, toy_all)},
+    {.name = "toys", .help = "takes everything", FIELDS_OF(toy_all_fields, toy_all)},
 };
 
 struct toy_conv {
     int64_t out, kernel;
     bool bias;
 };
-static const struct field toy_conv_rows[] = {
-    {"out", FIELD_INT, offsetof(struct toy_conv, out), .min = 1, .max = 4096, .help = "channels"},
-    {"kernel", FIELD_INT, offsetof(struct toy_conv, kernel), "3", .min = 1, .max = 11, .help = "pixels"},
-    {"bias", FIELD_FLAG, offsetof(struct toy_conv, bias), "true", .help = "adds a number"},
+static const struct field toy_conv_fields[] = {
+    INT_FIELD(struct toy_conv, out, NULL, 1, 4096, "channels"),
+    INT_FIELD(struct toy_conv, kernel, "3", 1, 11, "pixels"),
+    FLAG_FIELD(struct toy_conv, bias, "true", "adds a number"),
 };
 struct toy_branch {
     double share;
 };
-static const struct field toy_branch_rows[] = {
-    {"share", FIELD_REAL, offsetof(struct toy_branch, share), "0.5", .min = 0, .max = 1,
-     .help = "of the body"},
+static const struct field toy_branch_fields[] = {
+    REAL_FIELD(struct toy_branch, share, "0.5", 0, 1, "of the body"),
 };
 static const struct kind toy_layers[] = {
-    {.name = "conv", .help = "a convolution", FIELDS_OF(toy_conv_rows, toy_conv)},
+    {.name = "conv", .help = "a convolution", FIELDS_OF(toy_conv_fields, toy_conv)},
     {.name = "relu", .help = "max(0, x)"},
     {.name = "residual", .help = "its layers and its input", .holds_layers = true},
     {.name = "branch",
      .help = "a share of its layers",
-     FIELDS_OF(toy_branch_rows, toy_branch),
+     FIELDS_OF(toy_branch_fields, toy_branch),
      .holds_layers = true},
     {.name = "join", .help = "several layers as one", .joins_layers = true},
 };
@@ -117,50 +114,44 @@ static const struct kind toy_layers[] = {
 struct toy_sgd {
     double lr, momentum;
 };
-static const struct field toy_sgd_rows[] = {
-    {"lr", FIELD_REAL, offsetof(struct toy_sgd, lr), .min = 0, .max = INFINITY, .above_min = true,
-     .help = "the step"},
-    {"momentum", FIELD_REAL, offsetof(struct toy_sgd, momentum), "0", .min = 0, .max = 1,
-     .help = "of the last step"},
+static const struct field toy_sgd_fields[] = {
+    REAL_FIELD(struct toy_sgd, lr, NULL, 0, INFINITY, "the step", .above_min = true),
+    REAL_FIELD(struct toy_sgd, momentum, "0", 0, 1, "of the last step"),
 };
 struct toy_adam {
     double learning_rate, beta;
 };
-static const struct field toy_adam_rows[] = {
-    {"learning_rate", FIELD_REAL, offsetof(struct toy_adam, learning_rate), "0.001", .min = 0, .max = 1,
-     .help = "the step"},
-    {"beta", FIELD_REAL, offsetof(struct toy_adam, beta), "0.9", .min = 0, .max = 1,
-     .help = "how slowly it forgets"},
+static const struct field toy_adam_fields[] = {
+    REAL_FIELD(struct toy_adam, learning_rate, "0.001", 0, 1, "the step"),
+    REAL_FIELD(struct toy_adam, beta, "0.9", 0, 1, "how slowly it forgets"),
 };
 static const struct kind toy_optimisers[] = {
-    {.name = "sgd", .help = "plain", FIELDS_OF(toy_sgd_rows, toy_sgd)},
-    {.name = "adam", .help = "adaptive", FIELDS_OF(toy_adam_rows, toy_adam)},
+    {.name = "sgd", .help = "plain", FIELDS_OF(toy_sgd_fields, toy_sgd)},
+    {.name = "adam", .help = "adaptive", FIELDS_OF(toy_adam_fields, toy_adam)},
 };
 
 struct toy_step {
     struct reals at;
     double factor;
 };
-static const struct field toy_step_rows[] = {
-    {"at", FIELD_REALS, offsetof(struct toy_step, at), .min = 0, .max = INFINITY,
-     .help = "epochs at which lr falls"},
-    {"factor", FIELD_REAL, offsetof(struct toy_step, factor), "0.1", .min = 0, .max = 1,
-     .help = "by how much"},
+static const struct field toy_step_fields[] = {
+    REALS_FIELD(struct toy_step, at, NULL, 0, INFINITY, "epochs at which lr falls"),
+    REAL_FIELD(struct toy_step, factor, "0.1", 0, 1, "by how much"),
 };
 static const struct kind toy_schedules[] = {
     {.name = "constant", .help = "lr stays"},
-    {.name = "step", .help = "lr falls", FIELDS_OF(toy_step_rows, toy_step)},
+    {.name = "step", .help = "lr falls", FIELDS_OF(toy_step_fields, toy_step)},
 };
 
 struct toy_consensus {
     int64_t every;
 };
-static const struct field toy_consensus_rows[] = {
-    {"every", FIELD_INT, offsetof(struct toy_consensus, every), "1", .min = 1, .max = 1e6, .help = "rounds"},
+static const struct field toy_consensus_fields[] = {
+    INT_FIELD(struct toy_consensus, every, "1", 1, 1e6, "rounds"),
 };
 static const struct kind toy_strategies[] = {
     {.name = "single", .help = "each for itself"},
-    {.name = "consensus", .help = "with the neighbours", FIELDS_OF(toy_consensus_rows, toy_consensus)},
+    {.name = "consensus", .help = "with the neighbours", FIELDS_OF(toy_consensus_fields, toy_consensus)},
 };
 
 static const struct kind toy_engines[] = {

@@ -174,7 +174,7 @@ static void what_follows_a_head_is_read_as_it_was_written(void **state)
     struct account a = {0};
     struct state s;
     struct exam x;
-    struct turn t;
+    struct grant t;
     uint64_t number;
     double w[3];
     (void)state;
@@ -189,8 +189,8 @@ static void what_follows_a_head_is_read_as_it_was_written(void **state)
     packet_write_exam(bytes, &exam);
     assert_true(packet_read_exam(bytes, EXAM_BYTES, &x));
     assert_true(x.on_train && x.first == 30 && x.n == 31 && x.loss == 0.25 && x.hits == 32 && x.replica == 0);
-    packet_write_turn(bytes, &(struct turn){true, 40});
-    assert_true(packet_read_turn(bytes, TURN_BYTES, &t) && t.goes_on && t.ended == 40);
+    packet_write_grant(bytes, &(struct grant){true, 40});
+    assert_true(packet_read_grant(bytes, GRANT_BYTES, &t) && t.is_given && t.ended == 40);
     packet_write_number(bytes, 50);
     assert_true(packet_read_number(bytes, 8, &number) && number == 50);
 }
@@ -201,7 +201,7 @@ static void one_byte_more_or_less_is_refused(void **state)
     struct account a;
     struct state s;
     struct exam x;
-    struct turn t;
+    struct grant t;
     uint64_t number;
     double w[3];
     (void)state;
@@ -209,7 +209,7 @@ static void one_byte_more_or_less_is_refused(void **state)
         assert_false(packet_read_account(bytes, (size_t)(ACCOUNT_BYTES + more), &a));
         assert_false(packet_read_state(bytes, (size_t)(STATE_BYTES + 24 + more), &s, w, 3));
         assert_false(packet_read_exam(bytes, (size_t)(EXAM_BYTES + more), &x));
-        assert_false(packet_read_turn(bytes, (size_t)(TURN_BYTES + more), &t));
+        assert_false(packet_read_grant(bytes, (size_t)(GRANT_BYTES + more), &t));
         assert_false(packet_read_number(bytes, (size_t)(8 + more), &number));
     }
 }

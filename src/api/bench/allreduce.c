@@ -24,42 +24,13 @@ struct allreduce_bench {
 
 static const char *const worlds[] = {"local", "mpi", NULL};
 
-#define AT(member) offsetof(struct allreduce_bench, member)
-static const struct field rows[] = {
-    {.name = "world",
-     .kind = FIELD_CHOICE,
-     .offset = AT(world),
-     .fallback = "local",
-     .choices = worlds,
-     .help = "virtual time on a network, or real time between ranks"},
-    {.name = "agents",
-     .kind = FIELD_INT,
-     .offset = AT(agents),
-     .fallback = "16",
-     .min = 1,
-     .max = 1024,
-     .help = "that sum"},
-    {.name = "floats",
-     .kind = FIELD_INT,
-     .offset = AT(floats),
-     .fallback = "1000000",
-     .min = 1,
-     .max = 1e12,
-     .help = "each of them has"},
-    {.name = "latency_ms",
-     .kind = FIELD_REAL,
-     .offset = AT(latency_ms),
-     .fallback = "1",
-     .min = 0,
-     .max = 1e9,
-     .help = "of every wire"},
-    {.name = "bandwidth_mbps",
-     .kind = FIELD_REAL,
-     .offset = AT(bandwidth_mbps),
-     .fallback = "1000",
-     .min = 1e-6,
-     .max = 1e9,
-     .help = "of every card, in each direction"},
+static const struct field fields[] = {
+    CHOICE_FIELD(struct allreduce_bench, world, "local", worlds,
+                 "virtual time on a network, or real time between ranks"),
+    INT_FIELD(struct allreduce_bench, agents, "16", 1, 1024, "that sum"),
+    INT_FIELD(struct allreduce_bench, floats, "1000000", 1, 1e12, "each of them has"),
+    REAL_FIELD(struct allreduce_bench, latency_ms, "1", 0, 1e9, "of every wire"),
+    REAL_FIELD(struct allreduce_bench, bandwidth_mbps, "1000", 1e-6, 1e9, "of every card, in each direction"),
 };
 
 /* With 272,386 parameters. */
@@ -79,10 +50,10 @@ enum { MOST_FLOATS = 1 << 18 };
 struct trial { /* what the agents share */
     size_t floats;
     double apart_s; /* from the beginning of one sum to that of the next: a power of two */
-    struct outcome {
+    struct timing {
         double seconds;
         uint64_t messages, bytes; /* sent by the busiest */
-    } outcomes[N_COLLECTIVES];
+    } timings[N_COLLECTIVES];
 };
 
 /* At this moment, in the order of ranks; these times are exact in binary. */
@@ -93,7 +64,7 @@ static fault wake_together(struct agent *a, double at_s, double apart_s)
     return link_sleep(a->link, at_s - early);
 }
 
-static fault sum_once(struct agent *a, const struct collective *c, size_t floats, struct outcome *o)
+static fault sum_once(struct agent *a, const struct collective *c, size_t floats, struct timing *o)
 {
     struct link_counts before = a->link->counts;
     double began = link_now_s(a->link);
@@ -111,7 +82,7 @@ static fault sum_by_all(struct agent *a)
     struct trial *t = a->stage->shared;
     for (size_t i = 0; i < N_COLLECTIVES; i++) {
         TRY(wake_together(a, t->apart_s * (double)(i + 1), t->apart_s));
-        TRY(sum_once(a, collective_rows[i], t->floats, &t->outcomes[i]));
+        TRY(sum_once(a, collective_rows[i], t->floats, &t->timings[i]));
     }
     return OK;
 }
@@ -131,9 +102,9 @@ static json_t *figures_of(const struct allreduce_bench *s, const struct trial *t
 {
     double scale = (double)s->floats / (double)t->floats;
     return json_pack("{s:s, s:f, s:f, s:I, s:f}", "algorithm", collective_names[i], "seconds",
-                     t->outcomes[i].seconds, "predicted_s", predicted_s(s, i), "messages",
-                     (json_int_t)t->outcomes[i].messages, "megabytes",
-                     (double)t->outcomes[i].bytes * scale / 1e6);
+                     t->timings[i].seconds, "predicted_s", predicted_s(s, i), "messages",
+                     (json_int_t)t->timings[i].messages, "megabytes",
+                     (double)t->timings[i].bytes * scale / 1e6);
 }
 
 static fault print(const struct allreduce_bench *s, const struct trial *t, char **json)
@@ -145,7 +116,7 @@ static fault print(const struct allreduce_bench *s, const struct trial *t, char 
             json_decref(list);
             return OUT_OF_MEMORY;
         }
-        if (t->outcomes[i].seconds < t->outcomes[fastest].seconds)
+        if (t->timings[i].seconds < t->timings[fastest].seconds)
             fastest = i;
     }
     return bench_print(json_pack("{s:I, s:I, s:f, s:f, s:s, s:o}", "agents", (json_int_t)s->agents, "floats",
@@ -211,7 +182,7 @@ fault bench_allreduce(const char *const *settings, size_t n, char **json)
         return bench_ranks(settings, n, json);
     struct arena arena = {0};
     struct allreduce_bench s = {0};
-    fault f = bench_settings(rows, sizeof rows / sizeof *rows, settings, n, &arena, &s);
+    fault f = bench_settings(fields, sizeof fields / sizeof *fields, settings, n, &arena, &s);
     if (!f)
         f = play(&s, json);
     arena_release(&arena);

@@ -21,84 +21,32 @@ struct bench_settings {
 
 static const char *const precisions[] = {"fp32", "bf16", NULL};
 
-#define AT(member) offsetof(struct bench_settings, member)
 
-static const struct field rows[] = {
-    {.name = "model", .kind = FIELD_TEXT, .offset = AT(model), .fallback = "resnet20", .help = "the network"},
-    {.name = "batch",
-     .kind = FIELD_INT,
-     .offset = AT(batch),
-     .fallback = "32",
-     .min = 1,
-     .max = 65536,
-     .help = "samples a lesson"},
-    {.name = "accumulate",
-     .kind = FIELD_INT,
-     .offset = AT(accumulate),
-     .fallback = "1",
-     .min = 1,
-     .max = 65536,
-     .help = "micro-batches that a batch is cut into"},
-    {.name = "precision",
-     .kind = FIELD_CHOICE,
-     .offset = AT(precision),
-     .fallback = "fp32",
-     .choices = precisions,
-     .help = "numbers the engine computes in"},
-    {.name = "threads",
-     .kind = FIELD_INT,
-     .offset = AT(threads),
-     .fallback = "0",
-     .min = 0,
-     .max = 1024,
-     .help = "0: one for each core"},
-    {.name = "replicas",
-     .kind = FIELD_INT,
-     .offset = AT(replicas),
-     .fallback = "1",
-     .min = 1,
-     .max = 10000,
-     .help = "that learn side by side"},
-    {.name = "seconds",
-     .kind = FIELD_REAL,
-     .offset = AT(seconds),
-     .fallback = "5",
-     .min = 0.01,
-     .max = 3600,
-     .help = "to measure"},
-    {.name = "engine", .kind = FIELD_TEXT, .offset = AT(engine), .fallback = "auto", .help = "the engine"},
-    {.name = "optim",
-     .kind = FIELD_TEXT,
-     .offset = AT(optim),
-     .fallback = "auto",
-     .help = "the optimiser; auto: sgd for resnets, else adam"},
-    {.name = "channels",
-     .kind = FIELD_INT,
-     .offset = AT(channels),
-     .fallback = "0",
-     .min = 0,
-     .max = MOST_CHANNELS,
-     .help = "of a sample; 0: 3 for resnets, else 1"},
-    {.name = "size",
-     .kind = FIELD_INT,
-     .offset = AT(size),
-     .fallback = "0",
-     .min = 0,
-     .max = 256,
-     .help = "rows and columns of a sample; 0: 32 for resnets, else 28"},
+static const struct field engine_fields[] = {
+    TEXT_FIELD(struct bench_settings, model, "resnet20", "the network"),
+    INT_FIELD(struct bench_settings, batch, "32", 1, 65536, "samples a lesson"),
+    INT_FIELD(struct bench_settings, accumulate, "1", 1, 65536, "micro-batches that a batch is cut into"),
+    CHOICE_FIELD(struct bench_settings, precision, "fp32", precisions, "numbers the engine computes in"),
+    INT_FIELD(struct bench_settings, threads, "0", 0, 1024, "0: one for each core"),
+    INT_FIELD(struct bench_settings, replicas, "1", 1, 10000, "that learn side by side"),
+    REAL_FIELD(struct bench_settings, seconds, "5", 0.01, 3600, "to measure"),
+    TEXT_FIELD(struct bench_settings, engine, "auto", "the engine"),
+    TEXT_FIELD(struct bench_settings, optim, "auto", "the optimiser; auto: sgd for resnets, else adam"),
+    INT_FIELD(struct bench_settings, channels, "0", 0, MOST_CHANNELS, "of a sample; 0: 3 for resnets, else 1"),
+    INT_FIELD(struct bench_settings, size, "0", 0, 256, "rows and columns of a sample; 0: 32 for resnets, else 28"),
 };
 
-enum { N_ROWS_HERE = sizeof rows / sizeof *rows };
+enum { N_FIELDS = sizeof engine_fields / sizeof *engine_fields };
 
 struct field_names {
-    const struct field *rows;
+    const struct field *fields;
     size_t n;
 };
 
 static const char *field_name(const void *ctx, size_t i)
 {
     const struct field_names *names = ctx;
-    return i < names->n ? names->rows[i].name : NULL;
+    return i < names->n ? names->fields[i].name : NULL;
 }
 
 /* One "key=value". */
@@ -112,13 +60,13 @@ static fault read_setting(const struct field_names *names, const char *text, str
     if (!key)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < names->n; i++)
-        if (text_is(key, names->rows[i].name)) {
-            fault f = field_read(&names->rows[i], equals + 1, arena, settings);
+        if (text_is(key, names->fields[i].name)) {
+            fault f = field_read(&names->fields[i], equals + 1, arena, settings);
             return f ? fault_before(f, "command line: %s: ", text) : OK;
         }
     const char *nearest = text_nearest(key, field_name, names);
     return FAIL(FAULT_USAGE, "command line: %s: unknown setting '%s'; did you mean '%s'?", text, key,
-                nearest ? nearest : names->rows[0].name);
+                nearest ? nearest : names->fields[0].name);
 }
 
 fault bench_settings(const struct field *fields, size_t n_fields, const char *const *texts, size_t n,
@@ -133,7 +81,7 @@ fault bench_settings(const struct field *fields, size_t n_fields, const char *co
 
 static fault read_settings(const char *const *texts, size_t n, struct arena *arena, struct bench_settings *s)
 {
-    TRY(bench_settings(rows, N_ROWS_HERE, texts, n, arena, s));
+    TRY(bench_settings(engine_fields, N_FIELDS, texts, n, arena, s));
     bool resnet = text_starts(s->model, "resnet");
     if (!s->channels)
         s->channels = resnet ? 3 : 1;

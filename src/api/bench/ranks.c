@@ -23,35 +23,11 @@ struct ranks_bench {
 
 static const char *const worlds[] = {"mpi", NULL};
 
-#define AT(member) offsetof(struct ranks_bench, member)
-static const struct field rows[] = {
-    {.name = "world",
-     .kind = FIELD_CHOICE,
-     .offset = AT(world),
-     .fallback = "mpi",
-     .choices = worlds,
-     .help = "where the ranks are"},
-    {.name = "shortest_kb",
-     .kind = FIELD_INT,
-     .offset = AT(shortest_kb),
-     .fallback = "1",
-     .min = 1,
-     .max = 4194304,
-     .help = "KiB of the shortest span"},
-    {.name = "longest_kb",
-     .kind = FIELD_INT,
-     .offset = AT(longest_kb),
-     .fallback = "102400",
-     .min = 1,
-     .max = 4194304,
-     .help = "KiB of the longest span"},
-    {.name = "repeats",
-     .kind = FIELD_INT,
-     .offset = AT(repeats),
-     .fallback = "15",
-     .min = 1,
-     .max = 10000,
-     .help = "of every sum; of those below 1 MiB ten times as many"},
+static const struct field fields[] = {
+    CHOICE_FIELD(struct ranks_bench, world, "mpi", worlds, "where the ranks are"),
+    INT_FIELD(struct ranks_bench, shortest_kb, "1", 1, 4194304, "KiB of the shortest span"),
+    INT_FIELD(struct ranks_bench, longest_kb, "102400", 1, 4194304, "KiB of the longest span"),
+    INT_FIELD(struct ranks_bench, repeats, "15", 1, 10000, "of every sum; of those below 1 MiB ten times as many"),
 };
 
 static const char form[] = "name: bench-ranks\n"
@@ -194,7 +170,7 @@ static fault plan(const struct ranks_bench *s, struct trial *t)
                     worlds[s->world]);
     for (size_t floats = (size_t)s->shortest_kb * 256;; floats *= 4) {
         size_t i = t->n_spans++;
-        t->floats[i] = floats < longest ? floats : longest;
+        t->floats[i] = smaller(floats, longest);
         t->repeats[i] = (size_t)s->repeats * (floats < SMALL_FLOATS ? 10 : 1);
         if (floats >= longest)
             break;
@@ -240,7 +216,7 @@ fault bench_ranks(const char *const *settings, size_t n, char **json)
     struct arena arena = {0};
     struct ranks_bench s = {0};
     struct trial t = {0};
-    fault f = bench_settings(rows, sizeof rows / sizeof *rows, settings, n, &arena, &s);
+    fault f = bench_settings(fields, sizeof fields / sizeof *fields, settings, n, &arena, &s);
     if (!f)
         f = plan(&s, &t);
     if (!f)

@@ -1,6 +1,6 @@
 /* compare.c - a comparison is opened, stopped, printed and closed.
  *
- *   DIR/compare.json   the plan: every method with its experiment; and the figures as far as they are known
+ *   DIR/compare.json   the schedule of runs: every method with its experiment; and the figures as far as they are known
  *   DIR/METHOD/        the run of each
  *   DIR/report.html    the page, anew after each method
  *   DIR/lock           held while a process works in the folder
@@ -36,10 +36,10 @@ static fault make_folder(veche_comparison *c, const char *out)
     char parent[RUN_PATH], named[RUN_PATH], *text = NULL;
     const char *name = named;
     snprintf(parent, sizeof parent, "%s", c->options.folder ? c->options.folder : "runs");
-    snprintf(named, sizeof named, "%.200s-compare", c->plan.name);
+    snprintf(named, sizeof named, "%.200s-compare", c->schedule.name);
     if (out)
         TRY(split_path(out, parent, &name));
-    TRY(plan_text(&c->plan, NULL, true, &text));
+    TRY(schedule_text(&c->schedule, NULL, true, &text));
     fault f = folder_create(parent, name, out != NULL, COMPARE_FILE, text, c->path, &c->lock);
     free(text);
     if (!f && out)
@@ -64,7 +64,7 @@ static fault new_comparison(const veche_options *options, veche_comparison **out
     return OK;
 }
 
-/* What the leader could not do nobody has to begin with. Takes the comparison and the fault. */
+/* What the leader could not do no rank has to begin with. Takes the comparison and the fault. */
 static fault hand_out(veche_comparison *c, fault f, veche_comparison **comparison)
 {
     f = world_agree(&c->ranks, f, c->patience_s);
@@ -75,12 +75,12 @@ static fault hand_out(veche_comparison *c, fault f, veche_comparison **compariso
     return f;
 }
 
-static fault plan_and_keep(veche_comparison *c, const veche_experiment *e, const char *const *over,
+static fault schedule_and_keep(veche_comparison *c, const veche_experiment *e, const char *const *over,
                            size_t n_over, double target, const char *out)
 {
-    TRY(compare_plan(e, over, n_over, &c->options, c->ranks.n, &c->plan));
+    TRY(compare_schedule(e, over, n_over, &c->options, c->ranks.n, &c->schedule));
     if (target > 0)
-        c->plan.target = target;
+        c->schedule.target = target;
     return make_folder(c, out);
 }
 
@@ -97,7 +97,7 @@ veche_fault *veche_compare(const veche_experiment *e, const char *const *over, s
         f = world_door(e->parsed)->join(false, &c->ranks);
     c->patience_s = e->parsed->network.patience_s;
     if (!f && comparison_leads(c))
-        f = plan_and_keep(c, e, over, n_over, target, out);
+        f = schedule_and_keep(c, e, over, n_over, target, out);
     return hand_out(c, f, comparison);
 }
 
@@ -110,13 +110,13 @@ static fault open_folder(veche_comparison *c, const char *folder)
     if (!comparison_is_folder(c->path))
         return FAIL(FAULT_FILE, "%s: is not a comparison: it has no " COMPARE_FILE, c->path);
     TRY(folder_lock(c->path, &c->lock));
-    TRY(plan_read(c->path, &c->plan));
+    TRY(schedule_read(c->path, &c->schedule));
     return folder_sweep(c->path);
 }
 
 static fault check_ranks(const veche_comparison *c, const char *folder, size_t n_ranks)
 {
-    size_t n = c->plan.n_ranks;
+    size_t n = c->schedule.n_ranks;
     if (n == n_ranks || (n == 0 && n_ranks == 1))
         return OK;
     if (n == 0)
@@ -136,9 +136,9 @@ static fault open_to_go_on(veche_comparison *c, const char *folder)
         TRY(open_folder(c, folder));
         TRY(check_ranks(c, folder, launched));
     }
-    if (launched > 1 || !c->plan.n_ranks)
+    if (launched > 1 || !c->schedule.n_ranks)
         return OK;
-    TRY(method_door(&c->plan.methods[0], &door));
+    TRY(method_door(&c->schedule.methods[0], &door));
     return door->join(false, &c->ranks);
 }
 
@@ -174,7 +174,7 @@ void veche_compare_close(veche_comparison *c)
     comparison_let_go(c);
     if (c->lock >= 0)
         close(c->lock);
-    plan_release(&c->plan);
+    schedule_release(&c->schedule);
     pthread_mutex_destroy(&c->run_is_there);
     free(c);
 }
@@ -227,5 +227,5 @@ const char *veche_compare_folder(const veche_comparison *c)
 veche_fault *veche_compare_print(const veche_comparison *c, bool json, char **text)
 {
     PLAIN_NUMBERS;
-    return json ? plan_text(&c->plan, c->path, false, text) : plan_table(&c->plan, c->path, text);
+    return json ? schedule_text(&c->schedule, c->path, false, text) : schedule_table(&c->schedule, c->path, text);
 }

@@ -29,7 +29,7 @@ bool method_is_done(const struct method *m, const char *folder)
 
 /* ---- reading ---- */
 
-static const char *text_of(struct plan *p, const json_t *object, const char *key)
+static const char *text_of(struct run_schedule *p, const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? arena_text(&p->arena, text) : NULL;
@@ -41,7 +41,7 @@ static bool is_plain_name(const char *name)
     return *name && *name != '.' && !strchr(name, '/');
 }
 
-static fault take_plan(const json_t *object, const char *path, struct plan *p)
+static fault take_schedule(const json_t *object, const char *path, struct run_schedule *p)
 {
     const json_t *methods = json_object_get(object, "methods"), *target = json_object_get(object, "target");
     p->name = text_of(p, object, "name");
@@ -64,12 +64,12 @@ static fault take_plan(const json_t *object, const char *path, struct plan *p)
     return OK;
 }
 
-fault plan_read(const char *folder, struct plan *out)
+fault schedule_read(const char *folder, struct run_schedule *out)
 {
     char path[FILE_PATH], *text;
     size_t n;
     json_error_t error;
-    struct plan p = {.target = NAN};
+    struct run_schedule p = {.target = NAN};
     TRY(path_join(folder, COMPARE_FILE, sizeof path, path));
     TRY(file_read(path, &text, &n));
     const char *wrong = NULL;
@@ -79,11 +79,11 @@ fault plan_read(const char *folder, struct plan *out)
     if (!f && wrong)
         f = FAIL(FAULT_FILE, "%s: %s", path, wrong);
     if (!f)
-        f = object ? take_plan(object, path, &p)
+        f = object ? take_schedule(object, path, &p)
                    : FAIL(FAULT_DATA, "%s: is not the file of a comparison: %s", path, error.text);
     json_decref(object);
     if (f)
-        plan_release(&p);
+        schedule_release(&p);
     else
         *out = p;
     return f;
@@ -111,7 +111,7 @@ static fault has_figures(const struct method *m, const char *folder, const char 
     return OK;
 }
 
-fault plan_runs(const struct plan *p, const char *folder, struct arena *arena, const char ***paths, size_t *n)
+fault schedule_runs(const struct run_schedule *p, const char *folder, struct arena *arena, const char ***paths, size_t *n)
 {
     const char **list = ARENA_NEW(arena, const char *, p->n);
     size_t found = 0;
@@ -140,13 +140,13 @@ static struct report_run *run_of(struct report *r, const struct method *m)
     return NULL;
 }
 
-static fault read_figures(const struct plan *p, const char *folder, struct figures *out)
+static fault read_figures(const struct run_schedule *p, const char *folder, struct figures *out)
 {
     struct arena arena = {0};
     struct figures g = {.methods = calloc(p->n, sizeof *g.methods)};
     const char **paths;
     size_t n = 0;
-    fault f = !g.methods ? OUT_OF_MEMORY : folder ? plan_runs(p, folder, &arena, &paths, &n) : OK;
+    fault f = !g.methods ? OUT_OF_MEMORY : folder ? schedule_runs(p, folder, &arena, &paths, &n) : OK;
     if (!f && n)
         f = report_read(paths, n, &g.report);
     arena_release(&arena);
@@ -172,7 +172,7 @@ static void figures_release(struct figures *g)
     free(g->methods);
 }
 
-fault plan_table(const struct plan *p, const char *folder, char **out)
+fault schedule_table(const struct run_schedule *p, const char *folder, char **out)
 {
     struct figures g;
     TRY(read_figures(p, folder, &g));
@@ -182,7 +182,7 @@ fault plan_table(const struct plan *p, const char *folder, char **out)
 }
 
 /* What the page must say of methods that are not on it or not done. */
-static const char *remark(const struct plan *p, const struct figures *g, struct arena *arena)
+static const char *remark(const struct run_schedule *p, const struct figures *g, struct arena *arena)
 {
     const char *text = "";
     for (size_t i = 0; i < p->n && text; i++) {
@@ -195,7 +195,7 @@ static const char *remark(const struct plan *p, const struct figures *g, struct 
     return text && *text ? text : NULL;
 }
 
-fault plan_page(const struct plan *p, const char *folder)
+fault schedule_page(const struct run_schedule *p, const char *folder)
 {
     struct figures g;
     char path[FILE_PATH], *html = NULL;
@@ -227,7 +227,7 @@ static json_t *method_object(const struct method *m, const struct compared *c, b
     return object;
 }
 
-static json_t *plan_object(const struct plan *p, const char *folder, const struct figures *g, bool whole)
+static json_t *schedule_object(const struct run_schedule *p, const char *folder, const struct figures *g, bool whole)
 {
     json_t *methods = json_array();
     for (size_t i = 0; i < p->n; i++)
@@ -241,11 +241,11 @@ static json_t *plan_object(const struct plan *p, const char *folder, const struc
                      p->n_ranks ? json_integer((json_int_t)p->n_ranks) : json_null(), "methods", methods);
 }
 
-fault plan_text(const struct plan *p, const char *folder, bool whole, char **out)
+fault schedule_text(const struct run_schedule *p, const char *folder, bool whole, char **out)
 {
     struct figures g;
     TRY(read_figures(p, folder, &g));
-    json_t *object = plan_object(p, folder, &g, whole);
+    json_t *object = schedule_object(p, folder, &g, whole);
     figures_release(&g);
     char *text = json_dumps(object, JSON_REAL_PRECISION(15) | (whole ? JSON_INDENT(2) : 0));
     json_decref(object);

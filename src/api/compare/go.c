@@ -18,7 +18,7 @@
 
 static const struct method *method_at_hand(const veche_comparison *c)
 {
-    return &c->plan.methods[c->at];
+    return &c->schedule.methods[c->at];
 }
 
 /* What a run tells, with the method's name on it. */
@@ -28,7 +28,7 @@ static void watch_run(void *ctx, const veche_event *event)
     veche_event e = *event;
     e.method = method_at_hand(c)->label;
     e.number = c->at + 1;
-    e.methods = c->plan.n;
+    e.methods = c->schedule.n;
     if (c->options.watch)
         c->options.watch(c->options.ctx, &e);
     compare_keep_others_waiting(c);
@@ -43,10 +43,10 @@ static fault keep_records(veche_comparison *c)
 {
     char path[FILE_PATH], *text;
     TRY(path_join(c->path, COMPARE_FILE, sizeof path, path));
-    TRY(plan_text(&c->plan, c->path, true, &text));
+    TRY(schedule_text(&c->schedule, c->path, true, &text));
     fault f = file_replace(path, &(struct piece){text, strlen(text)}, 1);
     free(text);
-    return f ? f : plan_page(&c->plan, c->path);
+    return f ? f : schedule_page(&c->schedule, c->path);
 }
 
 static fault start_method(veche_comparison *c, const veche_options *options, const char *path)
@@ -160,7 +160,7 @@ static bool is_loss(fault f)
     return k == FAULT_PEER || k == FAULT_TIMEOUT || k == FAULT_CRASH;
 }
 
-/* Whether a fault is of the method, and not of the machine it runs on: a full disk or somebody else in the
+/* Whether a fault is of the method, and not of the machine it runs on: a full disk or another process in the
  * folder would be in the way of all, and can be got rid of. */
 static bool is_of_method(const veche_comparison *c, fault f, bool opened)
 {
@@ -172,7 +172,7 @@ static bool is_of_method(const veche_comparison *c, fault f, bool opened)
 static fault stopped(const veche_comparison *c)
 {
     return FAIL(FAULT_STOPPED, "stopped on request in method %zu of %zu, %s; go on with: veche resume %s",
-                c->at + 1, c->plan.n, method_at_hand(c)->label, c->path);
+                c->at + 1, c->schedule.n, method_at_hand(c)->label, c->path);
 }
 
 /* Takes the fault with which a run ended. */
@@ -186,10 +186,10 @@ static fault after_run(veche_comparison *c, bool opened, fault f)
     if (f && !is_of_method(c, f, opened))
         return f;
     if (f) {
-        struct method *m = &c->plan.methods[c->at];
+        struct method *m = &c->schedule.methods[c->at];
         char text[512];
         snprintf(text, sizeof text, "%s failed: %s", m->label, fault_text(f));
-        m->failure = arena_text(&c->plan.arena, fault_text(f));
+        m->failure = arena_text(&c->schedule.arena, fault_text(f));
         fault_drop(f);
         if (!m->failure)
             return OUT_OF_MEMORY;
@@ -200,7 +200,7 @@ static fault after_run(veche_comparison *c, bool opened, fault f)
 
 static fault all_failed(const veche_comparison *c)
 {
-    const struct plan *p = &c->plan;
+    const struct run_schedule *p = &c->schedule;
     for (size_t i = 0; i < p->n; i++)
         if (!p->methods[i].failure)
             return OK;
@@ -210,7 +210,7 @@ static fault all_failed(const veche_comparison *c)
 
 static fault lead(veche_comparison *c)
 {
-    for (c->at = 0; c->at < c->plan.n; c->at++) {
+    for (c->at = 0; c->at < c->schedule.n; c->at++) {
         if (method_at_hand(c)->failure || method_is_done(method_at_hand(c), c->path))
             continue;
         if (atomic_load_explicit(&c->stop, memory_order_relaxed))
@@ -219,7 +219,7 @@ static fault lead(veche_comparison *c)
         fault f = run_method(c, &opened);
         TRY(after_run(c, opened, f));
     }
-    c->at = c->plan.n - 1;
+    c->at = c->schedule.n - 1;
     TRY(keep_records(c));
     return all_failed(c);
 }

@@ -73,7 +73,7 @@ static void find_children(const struct ps_shared *s, size_t member, size_t *firs
     *end = below.first + below.n;
     if (is_below_nodes(s, below)) {
         *first += (member - above(s, below).first) * fanout(s);
-        *end = *first + fanout(s) < *end ? *first + fanout(s) : *end;
+        *end = smaller(*first + fanout(s), *end);
     }
 }
 
@@ -177,4 +177,15 @@ void ps_close(void *shared)
     free(s->children);
     free(s->terms);
     free(s);
+}
+
+/* It tells so when its program begins again. */
+fault ps_rejoin(struct agent *a)
+{
+    struct ps_shared *s = ps_of(a);
+    if (agent_helps(a))
+        s->helpers[a->index - s->n_workers].is_back = true;
+    else
+        s->clients[a->index].is_back = true;
+    return OK;
 }

@@ -2,7 +2,7 @@
  *
  *   sync    theta_{k+1} = theta_k - alpha_k / m sum_i g^i_k, the mean over those that live
  *   async   theta = theta - alpha g^i, whenever a gradient comes (Dean et al. 2012, Li et al. 2014)
- *   ssp     the same, but nobody is answered while it is more than `staleness` pushes ahead of the
+ *   ssp     the same, but no worker is answered while it is more than `staleness` pushes ahead of the
  *           slowest that lives: stale synchronous parallel, a bound on clocks (Ho et al. 2013)
  *
  * The optimiser runs on the servers, each for its floats of the parameters; steps are element by element, so
@@ -18,31 +18,9 @@
  */
 #include "strategy/ps/ps.h"
 
-#include <stdio.h>
-
 #include "strategy/strategies.h"
 
 /* ---- the worker ---- */
-
-static void note_staleness(struct agent *a, uint64_t stale)
-{
-    a->staleness.sum += stale;
-    a->staleness.most = stale > a->staleness.most ? stale : a->staleness.most;
-    a->staleness.n++;
-}
-
-static fault call_servers(struct agent *a, struct ps_client *c, uint32_t what)
-{
-    c->clock += (what & PS_PUSHES) != 0;
-    struct letter x, ask = {.head.what = what, .round = a->k, .clock = c->clock, .n = 1};
-    TRY(ps_call(a, ask, &x));
-    if (what & PS_PUSHES) {
-        note_staleness(a, x.n);
-        a->dropped += (x.head.what & PS_LATE) != 0;
-    }
-    c->round = x.round;
-    return OK;
-}
 
 /* s = s + g, where not every gradient is pushed */
 static fault add_gradient(struct agent *a, struct ps_client *c)
@@ -58,69 +36,30 @@ static fault push_and_pull(struct agent *a, struct ps_client *c, const struct ps
     bool pushes = is_nth(a->k, (uint64_t)s->push_every), pulls = is_nth(a->k, (uint64_t)s->pull_every);
     agent_rate(a);
     if (pushes || pulls)
-        TRY(call_servers(a, c, (pushes ? PS_PUSHES : 0) | (pulls ? PS_PULLS : 0)));
+        TRY(ps_call_servers(a, (pushes ? PS_PUSHES : 0) | (pulls ? PS_PULLS : 0)));
     if (pushes)
         c->n_summed = 0;
     return pulls ? OK : link_update(a->link, 0, TO_END, a->lr, ++a->steps);
-}
-
-/* In sync mode the others may have gone on meanwhile. */
-static void catch_up(struct agent *a, const struct ps_client *c)
-{
-    if (!a->stage->asynchronous && c->round > a->k)
-        a->k = c->round;
-}
-
-static fault come_back(struct agent *a, struct ps_client *c)
-{
-    char text[96];
-    c->is_back = false;
-    c->n_summed = 0;
-    TRY(call_servers(a, c, PS_PULLS));
-    if (!a->stage->asynchronous)
-        a->k = c->round;
-    snprintf(text, sizeof text, "agent %zu is back with the servers' parameters", a->index);
-    link_note(a->link, "return", text);
-    return OK;
-}
-
-/* From a checkpoint: what was summed by then is in its row; only the servers know how old the parameters are. */
-static fault go_on(struct agent *a, struct ps_client *c, const struct ps *s)
-{
-    c->n_summed = a->k % (uint64_t)s->push_every;
-    return a->stage->asynchronous ? call_servers(a, c, PS_PULLS) : OK;
 }
 
 static fault work(struct agent *a)
 {
     const struct ps *s = &ps_of(a)->settings;
     struct ps_client *c = &ps_of(a)->clients[a->index];
-    if (c->is_back)
-        TRY(come_back(a, c));
-    else if (a->k)
-        TRY(go_on(a, c, s));
+    TRY(ps_begin(a));
     while (agent_goes_on(a)) {
         TRY(agent_learn(a));
         TRY(add_gradient(a, c));
         TRY(push_and_pull(a, c, s));
         TRY(agent_end_round(a));
-        catch_up(a, c);
+        ps_catch_up(a);
     }
     if (c->n_summed)
-        TRY(call_servers(a, c, PS_PUSHES | PS_PULLS));
-    return call_servers(a, c, PS_BYE | PS_PULLS);
+        TRY(ps_call_servers(a, PS_PUSHES | PS_PULLS));
+    return ps_call_servers(a, PS_BYE | PS_PULLS);
 }
 
 /* ---- the server ---- */
-
-static fault send_copy(struct ps_helper *h)
-{
-    uint64_t every = (uint64_t)ps_settings(h)->replicate_every;
-    struct letter x = {.version = h->version, .round = h->agent->k};
-    return every && h->version % every == 0
-               ? service_copy(&h->service, &x.head, ps_span(h, ROWS_PARAMS | ROWS_SLOTS))
-               : OK;
-}
 
 /* theta = theta - alpha / divide_by * the sum of the terms */
 static fault step(struct ps_helper *h, size_t n_terms, double divide_by)
@@ -131,12 +70,6 @@ static fault step(struct ps_helper *h, size_t n_terms, double divide_by)
     a->steps = h->version;
     h->listens_to_all = false;
     return OK;
-}
-
-void ps_let_go(struct ps_helper *h, size_t child)
-{
-    service_applied(&h->service, child);
-    link_drop(h->agent->link, ps_parcel(h, child));
 }
 
 static struct term gradient_of(const struct ps_helper *h, size_t child, double weight)
@@ -152,7 +85,7 @@ static fault update_with(struct ps_helper *h, size_t i)
     c->stale = h->version > c->ask.version ? h->version - c->ask.version : 0;
     TRY(step(h, 1, ps_settings(h)->staleness_aware && c->stale ? (double)c->stale : 1));
     ps_let_go(h, i);
-    return send_copy(h);
+    return ps_send_copy(h);
 }
 
 /* The gradients of the latest round, in the order of the members; earlier ones have come too late. */
@@ -176,22 +109,6 @@ static size_t gather(struct ps_helper *h, uint64_t *round, uint64_t *n_workers)
     return n;
 }
 
-static void let_all_go(struct ps_helper *h)
-{
-    for (size_t i = 0; i < ps_n_members(h); i++)
-        if (ps_visitor(h, i)->pending)
-            ps_let_go(h, i);
-}
-
-fault ps_ask_above(struct ps_helper *h, uint32_t what, uint64_t round, uint64_t n)
-{
-    struct letter x;
-    TRY(ps_call(h->agent, (struct letter){.head.what = what, .round = round, .n = n}, &x));
-    h->agent->k = x.round;
-    h->version = x.version;
-    return OK;
-}
-
 /* sync: theta = theta - alpha / m sum_i g^i; a node: the sum goes up, theta comes down. */
 static fault update_together(struct ps_helper *h)
 {
@@ -200,16 +117,16 @@ static fault update_together(struct ps_helper *h)
     size_t n = gather(h, &round, &n_workers);
     if (h->is_node) {
         TRY(link_mix(a->link, ROW_SUM, 0, TO_END, h->terms, n));
-        let_all_go(h);
+        ps_let_all_go(h);
         return ps_ask_above(h, PS_PUSHES | PS_PULLS, round, n_workers);
     }
     for (size_t i = 0; i < n; i++)
         h->terms[i].weight = 1.0 / (double)n_workers;
     a->k = round; /* by which the rate is */
     TRY(step(h, n, 1));
-    let_all_go(h);
+    ps_let_all_go(h);
     a->k = round + 1;
-    return send_copy(h);
+    return ps_send_copy(h);
 }
 
 fault ps_update(struct ps_helper *h)
@@ -227,7 +144,7 @@ fault ps_update(struct ps_helper *h)
 
 /* ---- both ---- */
 
-/* Whoever has lost the servers while others have not ends alone; when nobody has them any more, all end. */
+/* A member that has lost the servers while others have not ends alone; once no member has them any more, all end. */
 fault ps_run(struct agent *a)
 {
     struct ps_client *c = &ps_of(a)->clients[a->index];
@@ -236,16 +153,6 @@ fault ps_run(struct agent *a)
         return f;
     link_note(a->link, "lost", fault_text(f));
     return forgive(f);
-}
-
-fault ps_rejoin(struct agent *a)
-{
-    struct ps_shared *s = ps_of(a);
-    if (agent_helps(a))
-        s->helpers[a->index - s->n_workers].is_back = true;
-    else
-        s->clients[a->index].is_back = true;
-    return OK;
 }
 
 /* ---- the strategy `ps` ---- */
@@ -296,35 +203,15 @@ static fault ps_check(const struct experiment *e, size_t n_agents)
 
 static const char *const modes[] = {"sync", "async", "ssp", NULL};
 
-#define AT(member) offsetof(struct ps, member)
 static const struct field fields[] = {
-    {.name = "mode",
-     .kind = FIELD_CHOICE,
-     .offset = AT(mode),
-     .fallback = "sync",
-     .choices = modes,
-     .help = "all gradients of a round together, each as it comes, or that with bounded staleness"},
-    {.name = "staleness",
-     .kind = FIELD_INT,
-     .offset = AT(staleness),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e9,
-     .help = "ssp: pushes that an agent may be ahead of the slowest"},
-    {.name = "staleness_aware",
-     .kind = FIELD_FLAG,
-     .offset = AT(staleness_aware),
-     .fallback = "false",
-     .help = "divide the step by the staleness of its gradient"},
-    SERVERS_FIELD(AT(servers)),
-    {.name = "tree",
-     .kind = FIELD_INT,
-     .offset = AT(tree),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e6,
-     .help = "sync: nodes between agents and servers sum the gradients of so many; 0: none"},
-    REPLICATE_EVERY_FIELD(AT(replicate_every)),
+    CHOICE_FIELD(struct ps, mode, "sync", modes,
+                 "all gradients of a round together, each as it comes, or that with bounded staleness"),
+    INT_FIELD(struct ps, staleness, "0", 0, 1e9, "ssp: pushes that an agent may be ahead of the slowest"),
+    FLAG_FIELD(struct ps, staleness_aware, "false", "divide the step by the staleness of its gradient"),
+    SERVERS_FIELD(struct ps),
+    INT_FIELD(struct ps, tree, "0", 0, 1e6,
+              "sync: nodes between agents and servers sum the gradients of so many; 0: none"),
+    REPLICATE_EVERY_FIELD(struct ps),
 };
 
 static const struct strategy_row row = {

@@ -19,17 +19,10 @@ struct ps { /* what parameter servers do: by the settings of `ps`, or of `downpo
     int64_t servers, tree, push_every, pull_every, replicate_every;
 };
 
-/* The rows of settings that `ps` and `downpour` have alike, at these offsets. */
-#define SERVERS_FIELD(at)                                                                                    \
-    {                                                                                                        \
-        .name = "servers", .kind = FIELD_INT, .offset = (at), .fallback = "1", .min = 1, .max = 1e4,         \
-        .help = "servers, each for its part of the parameters"                                               \
-    }
-#define REPLICATE_EVERY_FIELD(at)                                                                            \
-    {                                                                                                        \
-        .name = "replicate_every", .kind = FIELD_INT, .offset = (at), .fallback = "0", .min = 0, .max = 1e9, \
-        .help = "updates from one copy for a server's standby to the next; 0: no standbys"                   \
-    }
+/* Fields that `ps` and `downpour` have alike. */
+#define SERVERS_FIELD(owner) INT_FIELD(owner, servers, "1", 1, 1e4, "servers, each for its part of the parameters")
+#define REPLICATE_EVERY_FIELD(owner)                                                                         \
+    INT_FIELD(owner, replicate_every, "0", 0, 1e9, "updates from one copy for a server's standby to the next; 0: no standbys")
 
 #define ROW_SUM ROW_KEPT /* of the gradients of those below a node, or of the rounds since the last push */
 
@@ -131,17 +124,18 @@ static inline struct span ps_span(const struct ps_helper *h, row_set rows)
 
 /* ps.c: what the strategies on parameter servers have in common. */
 fault ps_run(struct agent *a);
-fault ps_rejoin(struct agent *a);
 /* A step, where it is time for one; a node asks those above it. */
 fault ps_update(struct ps_helper *h);
-/* The gradient of a child is applied, or will never be. */
-void ps_let_go(struct ps_helper *h, size_t child);
+
+/* ask.c. A fault about peers: no server answers any more. */
+/* Before a worker's first round of this life: it is back after a crash, or goes on from a checkpoint. */
+fault ps_begin(struct agent *a);
+/* A worker pushes its gradient, pulls parameters, or says goodbye. */
+fault ps_call_servers(struct agent *a, uint32_t what);
+/* After it, in sync mode: the others may have gone on meanwhile. */
+void ps_catch_up(struct agent *a);
 /* A node's call, for so many workers. */
 fault ps_ask_above(struct ps_helper *h, uint32_t what, uint64_t round, uint64_t n_workers);
-
-/* ask.c: calls all servers, or its node, and takes the parameters that come. A fault about peers: nobody
- * answers any more. */
-fault ps_call(struct agent *a, struct letter ask, struct letter *answer);
 /* What a letter from this member says can be. */
 fault ps_check_letter(const struct agent *a, size_t from, const struct letter *x);
 /* The row gradients travel in: sums, of a node or of a worker that does not push every round, are kept. */
@@ -149,11 +143,17 @@ enum row ps_row_of(const struct ps_shared *s, size_t member);
 
 /* server.c */
 fault ps_serve(struct agent *a);
+/* The gradient of a child is applied, or will never be; those of all children. */
+void ps_let_go(struct ps_helper *h, size_t child);
+void ps_let_all_go(struct ps_helper *h);
+/* To the standby, where it is time for one. */
+fault ps_send_copy(struct ps_helper *h);
 
 /* members.c */
 int64_t ps_helpers(const struct ps *s, int64_t agents);
 fault ps_open(const struct stage *stage, struct ps settings, void **shared);
 void ps_close(void *shared);
+fault ps_rejoin(struct agent *a);
 /* The node a worker or node asks, or NO_NODE: the servers themselves. */
 size_t ps_parent(const struct ps_shared *s, size_t member);
 #define NO_NODE ((size_t)-1)

@@ -17,6 +17,19 @@ static void drop(const struct ps_helper *h, size_t child)
     link_drop(h->agent->link, ps_parcel(h, child));
 }
 
+void ps_let_go(struct ps_helper *h, size_t child)
+{
+    service_applied(&h->service, child);
+    link_drop(h->agent->link, ps_parcel(h, child));
+}
+
+void ps_let_all_go(struct ps_helper *h)
+{
+    for (size_t i = 0; i < ps_n_members(h); i++)
+        if (ps_visitor(h, i)->pending)
+            ps_let_go(h, i);
+}
+
 /* The pushes of the active child that has made fewest, but for one; UINT64_MAX: there is none. */
 static uint64_t slowest_clock(const struct ps_helper *h, size_t but_for)
 {
@@ -54,6 +67,15 @@ static fault answer_all_that_may(struct ps_helper *h)
             TRY(answer(h, i));
     }
     return OK;
+}
+
+fault ps_send_copy(struct ps_helper *h)
+{
+    uint64_t every = (uint64_t)ps_settings(h)->replicate_every;
+    struct letter x = {.version = h->version, .round = h->agent->k};
+    return every && h->version % every == 0
+               ? service_copy(&h->service, &x.head, ps_span(h, ROWS_PARAMS | ROWS_SLOTS))
+               : OK;
 }
 
 static fault take_copy(struct ps_helper *h, const struct letter *x)
@@ -102,7 +124,7 @@ static void keep(struct ps_helper *h, const struct arrival *x)
     uint64_t least = x->is_new && ps_settings(h)->mode == PS_SSP ? slowest_clock(h, x->who) : UINT64_MAX;
     c->ask = *(const struct letter *)x->letter;
     if (least != UINT64_MAX && least > c->ask.clock)
-        c->ask.clock = least; /* nobody waits for what it missed */
+        c->ask.clock = least; /* the others do not wait for what it missed */
     c->stale = 0;
     c->late = came->rows && ps_settings(h)->mode == PS_SYNC && c->ask.round < h->agent->k;
     drop(h, x->who); /* from before a crash */
@@ -168,7 +190,7 @@ static size_t next_to_hear(const struct ps_helper *h)
     size_t first = ANYONE, n = 0;
     if (!h->service.leads || h->listens_to_all || s->has_standbys || s->settings.tree > 1 ||
         s->settings.pull_every % s->settings.push_every)
-        return ANYONE; /* who is not expected may come, too, or somebody who only pulls */
+        return ANYONE; /* a child that is not expected may come, too, or one that only pulls */
     for (size_t i = 0; i < s->n_workers; i++) {
         if (ps_visitor(h, i)->silent)
             return ANYONE;
@@ -228,8 +250,8 @@ static fault finish(struct ps_helper *h)
     return OK;
 }
 
-/* For the others, that is. At the end a server waits for as long as somebody lives, a node does not. */
-static bool somebody_waits(const struct ps_helper *h)
+/* For the others, that is. At the end a server waits for as long as a worker lives, a node does not. */
+static bool a_child_waits(const struct ps_helper *h)
 {
     for (size_t i = 0; i < ps_n_members(h); i++)
         if (ps_visitor(h, i)->waits && (h->is_node || !ps_visitor(h, i)->has_left))
@@ -242,10 +264,10 @@ static fault go_on(struct ps_helper *h)
     service_look_who_is_gone(&h->service);
     if (!h->service.leads)
         return OK;
-    service_look_who_is_silent(&h->service, somebody_waits(h));
+    service_look_who_is_silent(&h->service, a_child_waits(h));
     TRY(ps_update(h));
     TRY(answer_all_that_may(h));
-    h->service.is_awaited = somebody_waits(h);
+    h->service.is_awaited = a_child_waits(h);
     return has_finished(h) ? finish(h) : OK;
 }
 

@@ -3,11 +3,11 @@
  *
  * An average is of both ends at one moment, though they have no clock in common:
  *
- *   a: sends x_a, lets nobody move it -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
+ *   a: sends x_a, lets none move it   -->   b: x_b becomes (x_a + x_b) / 2, sends what x_b was
  *   a: x_a becomes (x_a + x_b) / 2
  *
- * Somebody may ask a while it waits so: one that comes after a in their order waits as well, one that comes before it is
- * sent away and asks again, so those who wait for each other never form a ring. Where two have asked each other, and neither
+ * A member may ask a while it waits so: one that comes after a in their order waits as well, one that comes before it is
+ * sent away and asks again, so those that wait for each other never form a ring. Where two have asked each other, and neither
  * question was answered before the other was sent, each is the answer to the other.
  */
 #include <string.h>
@@ -34,19 +34,19 @@ static bool is_answered(const struct far *w, const void *ctx)
 
 /* ---- answering ---- */
 
-static bool have_crossed(const struct far *w, const struct message *m)
+static bool have_crossed(const struct far *w, const struct incoming *m)
 {
     return w->has_asked && !is_answered(w, NULL) && m->from == w->asked_whom && m->head.rows == w->asked_for;
 }
 
-static void take_for_answer(struct far *w, struct message *m)
+static void take_for_answer(struct far *w, struct incoming *m)
 {
     m->head.tag = w->question;
     ask_hear_answer(w, m);
 }
 
 /* An answer without rows. */
-static void send_away(struct far *w, const struct message *m)
+static void send_away(struct far *w, const struct incoming *m)
 {
     w->link.counts.unread++;
     w->link.counts.messages++;
@@ -54,10 +54,10 @@ static void send_away(struct far *w, const struct message *m)
 }
 
 /* One that comes too late answers nothing. */
-void ask_hear_answer(struct far *w, struct message *m)
+void ask_hear_answer(struct far *w, struct incoming *m)
 {
     bool in_vain = (m->head.tag & low_24) != w->question;
-    message_drop(w, in_vain ? m : w->answer);
+    incoming_drop(w, in_vain ? m : w->answer);
     if (!in_vain)
         w->answer = m;
 }
@@ -79,7 +79,7 @@ static bool rows_are_learnt_from(struct far *w)
     return w->lessons.job == JOB_LEARN && !w->keeps_copy && lessons_are_computing(w);
 }
 
-static bool try_to_average(struct far *w, struct message *m)
+static bool try_to_average(struct far *w, struct incoming *m)
 {
     if (w->has_asked && m->from < w->link.self && !is_answered(w, NULL)) {
         send_away(w, m);
@@ -89,7 +89,7 @@ static bool try_to_average(struct far *w, struct message *m)
         return false;
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
         if (m->head.rows & 1u << row && floats_of(w, row))
-            average_and_swap(row_of(w, row), (float *)message_floats(w, m, row, 0, floats_of(w, row)),
+            average_and_swap(row_of(w, row), (float *)incoming_floats(w, m, row, 0, floats_of(w, row)),
                              floats_of(w, row), w->link.self < m->from);
     w->writes++;
     w->link.counts.received++;
@@ -101,7 +101,7 @@ static bool try_to_average(struct far *w, struct message *m)
     return true;
 }
 
-static bool try_to_give_rows(struct far *w, const struct message *m)
+static bool try_to_give_rows(struct far *w, const struct incoming *m)
 {
     if (rows_are_learnt_from(w))
         return false; /* the statistics are being written */
@@ -113,7 +113,7 @@ static bool try_to_give_rows(struct far *w, const struct message *m)
 }
 
 /* The leader's count, after it heard that a member has so many rounds behind it. */
-static struct turn count_rounds(struct far *w, size_t who, uint64_t k)
+static struct grant count_rounds(struct far *w, size_t who, uint64_t k)
 {
     const struct stage *s = w->stage;
     struct totals *t = &w->totals;
@@ -121,25 +121,25 @@ static struct turn count_rounds(struct far *w, size_t who, uint64_t k)
     t->ended = 0;
     for (size_t i = 0; i < s->n_agents; i++)
         t->ended += w->states[i].account.k;
-    bool goes_on = t->begun < s->rounds * s->n_agents;
-    t->begun += goes_on;
-    return (struct turn){goes_on, t->ended};
+    bool is_given = t->begun < s->rounds * s->n_agents;
+    t->begun += is_given;
+    return (struct grant){is_given, t->ended};
 }
 
-static void give_turn(struct far *w, const struct message *m)
+static void give_grant(struct far *w, const struct incoming *m)
 {
-    unsigned char bytes[TURN_BYTES];
+    unsigned char bytes[GRANT_BYTES];
     uint64_t k;
     if (!packet_read_number(m->bytes, (size_t)m->head.n_bytes, &k)) {
         courier_refuse(w, m->from);
         return;
     }
-    struct turn t = count_rounds(w, m->from, k);
-    packet_write_turn(bytes, &t);
+    struct grant t = count_rounds(w, m->from, k);
+    packet_write_grant(bytes, &t);
     far_tell(w, m->from, MSG_ROUND, m->head.tag, bytes, sizeof bytes);
 }
 
-bool ask_try_to_answer(struct far *w, struct message *m)
+bool ask_try_to_answer(struct far *w, struct incoming *m)
 {
     bool done = true;
     if (m->head.kind == MSG_ASK_AVERAGE && have_crossed(w, m)) {
@@ -151,10 +151,10 @@ bool ask_try_to_answer(struct far *w, struct message *m)
     else if (m->head.kind == MSG_ASK_ADOPT)
         done = try_to_give_rows(w, m);
     else {
-        give_turn(w, m);
+        give_grant(w, m);
     }
     if (done)
-        message_drop(w, m);
+        incoming_drop(w, m);
     return done;
 }
 
@@ -170,7 +170,7 @@ static fault wait_for_answer(struct far *w, size_t peer)
 
 static void drop_answer(struct far *w)
 {
-    message_drop(w, w->answer);
+    incoming_drop(w, w->answer);
     w->answer = NULL;
 }
 
@@ -196,7 +196,7 @@ static void pack(const struct far *w, row_set rows, float *into)
         }
 }
 
-static void meet_halfway(struct far *w, const struct message *theirs)
+static void meet_halfway(struct far *w, const struct incoming *theirs)
 {
     const float halves[2] = {0.5f, 0.5f};
     bool first = w->link.self < theirs->from;
@@ -205,7 +205,7 @@ static void meet_halfway(struct far *w, const struct message *theirs)
         if (!n)
             continue;
         float *x = row_of(w, row);
-        const float *y = message_floats(w, theirs, row, 0, n);
+        const float *y = incoming_floats(w, theirs, row, 0, n);
         const float *both[2] = {first ? x : y, first ? y : x};
         host_blend(x, both, halves, 2, n);
     }
@@ -233,7 +233,7 @@ static fault wait_and_meet(struct far *w, size_t peer, row_set rows, bool *met)
     return OK;
 }
 
-static fault ask_to_average(struct far *w, size_t peer, row_set rows, struct message *mine, bool *met)
+static fault ask_to_average(struct far *w, size_t peer, row_set rows, struct incoming *mine, bool *met)
 {
     pack(w, rows, (float *)(void *)mine->bytes);
     mine->head = (struct head){.kind = MSG_ASK_AVERAGE, .rows = rows, .end = TO_END};
@@ -252,7 +252,7 @@ static fault ask_to_average(struct far *w, size_t peer, row_set rows, struct mes
 }
 
 /* One that was sent away gives those that wait for it a moment. */
-static fault average_with(struct far *w, size_t peer, row_set rows, struct message *mine)
+static fault average_with(struct far *w, size_t peer, row_set rows, struct incoming *mine)
 {
     double since = far_now_s(w), patience_s = patience_of(w);
     char name[128];
@@ -261,12 +261,12 @@ static fault average_with(struct far *w, size_t peer, row_set rows, struct messa
         fault f = ask_to_average(w, peer, rows, mine, &met);
         if (f || met)
             return f;
-        if (far_now_s(w) - since > patience_s && !silence_suspects_somebody(w))
+        if (far_now_s(w) - since > patience_s && !silence_has_suspect(w))
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_s,
                         far_member_called(w, peer, name));
-        w->goes_on = true;
+        w->stance = WILL_ASK_AGAIN;
         f = wait_to(w, clock_now_s() + 5e-5);
-        w->goes_on = false;
+        w->stance = WAITS_FOR_OTHERS;
         TRY(f);
     }
 }
@@ -274,11 +274,11 @@ static fault average_with(struct far *w, size_t peer, row_set rows, struct messa
 fault far_average(struct link *l, size_t peer, row_set rows)
 {
     struct far *w = far_of(l);
-    struct message *mine = message_new(w, packet_span_bytes(&w->bounds, whole(rows)));
+    struct incoming *mine = incoming_new(w, packet_span_bytes(&w->bounds, whole(rows)));
     if (!mine)
         return OUT_OF_MEMORY;
     fault f = average_with(w, peer, rows, mine);
-    message_drop(w, mine);
+    incoming_drop(w, mine);
     return f;
 }
 
@@ -288,7 +288,7 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
     next_question(w);
     far_tell(w, peer, MSG_ASK_ADOPT, w->question, NULL, 0);
     TRY(wait_for_answer(w, peer));
-    const struct message *m = w->answer;
+    const struct incoming *m = w->answer;
     l->counts.received++;
     fault f = m->head.kind == MSG_ADOPT ? OK : refuse_answer(w, peer);
     if (!f && !w->keeps_copy)
@@ -298,7 +298,7 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
         if (n)
             f = sendings_await(w, row, 0, TO_END);
         if (n && !f)
-            memcpy(row_of(w, row), message_floats(w, m, row, 0, n), n * sizeof(float));
+            memcpy(row_of(w, row), incoming_floats(w, m, row, 0, n), n * sizeof(float));
     }
     w->writes++;
     if (round)
@@ -307,23 +307,23 @@ fault far_adopt(struct link *l, size_t peer, uint64_t *round)
     return f;
 }
 
-static fault ask_for_round(struct far *w, struct turn *out)
+static fault ask_for_round(struct far *w, struct grant *out)
 {
     unsigned char k[8];
     packet_write_number(k, w->agent->k);
     next_question(w);
     far_tell(w, 0, MSG_ASK_ROUND, w->question, k, sizeof k);
     TRY(wait_for_answer(w, 0));
-    bool is_turn = w->answer->head.kind == MSG_ROUND &&
-                   packet_read_turn(w->answer->bytes, (size_t)w->answer->head.n_bytes, out);
+    bool is_grant = w->answer->head.kind == MSG_ROUND &&
+                   packet_read_grant(w->answer->bytes, (size_t)w->answer->head.n_bytes, out);
     drop_answer(w);
-    return is_turn ? OK : refuse_answer(w, 0);
+    return is_grant ? OK : refuse_answer(w, 0);
 }
 
 bool far_take_round(struct link *l, uint64_t *ended)
 {
     struct far *w = far_of(l);
-    struct turn t = {0};
+    struct grant t = {0};
     fault f = OK;
     if (is_leader(w))
         t = count_rounds(w, 0, w->agent->k);
@@ -332,5 +332,5 @@ bool far_take_round(struct link *l, uint64_t *ended)
     if (f)
         wait_break_off(w, f);
     *ended = t.ended;
-    return t.goes_on;
+    return t.is_given;
 }

@@ -6,7 +6,7 @@
  *                                     +-> arriving (a queue for each sender) -> delivered, in the order of sending
  *
  * Rows are sent from where they lie. Memory for bytes is kept and used again, so that after the first rounds nothing is
- * allocated. Whoever waits receives whatever comes, so every send comes to its end as long as its receiver lives.
+ * allocated. A member that waits receives whatever comes, so every send comes to its end as long as its receiver lives.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 /* ---- receiving ---- */
 
 /* On a network that is slower than the real one: a receiver's card serves one message at a time. */
-static double due_s(struct far *w, const struct message *m, double now)
+static double due_s(struct far *w, const struct incoming *m, double now)
 {
     const struct network_settings *net = &w->stage->experiment->network;
     if (!net->written || m->head.kind > LAST_OF_AGENTS)
@@ -56,13 +56,13 @@ static void take_packet(struct far *w, size_t from, const unsigned char *packet,
     struct head h;
     struct places places;
     if (p->is_gone)
-        return; /* it was given up: nobody wants to know any more */
+        return; /* it was given up: what it says is of no use any more */
     if (!read_packet(w, from, packet, n, &h, &places)) {
         courier_refuse(w, from);
         return;
     }
     size_t n_bytes = h.offer ? sizeof places : (size_t)h.n_bytes;
-    struct message *m = message_new(w, n_bytes);
+    struct incoming *m = incoming_new(w, n_bytes);
     if (!m) {
         wait_break_off(w, OUT_OF_MEMORY);
         return;
@@ -100,7 +100,7 @@ static void take_packets(struct far *w)
         take_packet(w, from, packet, n);
 }
 
-static void add_last(struct message ***end, struct message *m)
+static void add_last(struct incoming ***end, struct incoming *m)
 {
     m->next = NULL;
     **end = m;
@@ -108,19 +108,19 @@ static void add_last(struct message ***end, struct message *m)
 }
 
 /* False: it is none. */
-static bool read_text(const struct message *m, char text[MOST_TEXT])
+static bool read_text(const struct incoming *m, char text[MOST_TEXT])
 {
     return packet_read_texts(m->bytes, (size_t)m->head.n_bytes, &text, 1, MOST_TEXT);
 }
 
-static void hear_of_failure(struct far *w, const struct message *m, const char *text)
+static void hear_of_failure(struct far *w, const struct incoming *m, const char *text)
 {
     char name[128];
     wait_break_off(w,
                    FAIL((enum fault_kind)m->head.tag, "%s: %s", far_member_called(w, m->from, name), text));
 }
 
-static void hear_note(struct far *w, const struct message *m)
+static void hear_note(struct far *w, const struct incoming *m)
 {
     char kind[MOST_TEXT], text[MOST_TEXT];
     if (packet_read_texts(m->bytes, (size_t)m->head.n_bytes, (char *const[]){kind, text}, 2, MOST_TEXT))
@@ -130,7 +130,7 @@ static void hear_note(struct far *w, const struct message *m)
 }
 
 /* Those that carry a text. */
-static void hear_text(struct far *w, const struct message *m)
+static void hear_text(struct far *w, const struct incoming *m)
 {
     char text[MOST_TEXT];
     if (!read_text(m, text))
@@ -150,7 +150,7 @@ static void count_heard(struct far *w, size_t from)
     w->peers[from].heard++;
 }
 
-static void deliver(struct far *w, struct message *m)
+static void deliver(struct far *w, struct incoming *m)
 {
     if (m->head.kind <= LAST_OF_AGENTS && m->head.kind != MSG_ASK_AVERAGE && m->head.kind != MSG_ASK_ADOPT)
         count_heard(w, m->from);
@@ -165,7 +165,7 @@ static void deliver(struct far *w, struct message *m)
         return;
     case MSG_ASK_ROUND:
         if (!ask_try_to_answer(w, m))
-            message_drop(w, m);
+            incoming_drop(w, m);
         return;
     case MSG_AVERAGE:
     case MSG_ADOPT:
@@ -216,10 +216,10 @@ static void deliver(struct far *w, struct message *m)
     default:
         look_serve(w, m);
     }
-    message_drop(w, m);
+    incoming_drop(w, m);
 }
 
-static bool is_whole(struct far *w, struct message *m)
+static bool is_whole(struct far *w, struct incoming *m)
 {
     while (m->n_bodies && w->transport->ops->is_through(w->transport, &m->bodies[m->n_bodies - 1]))
         m->n_bodies--;
@@ -229,7 +229,7 @@ static bool is_whole(struct far *w, struct message *m)
 bool courier_all_is_here(struct far *w)
 {
     for (size_t i = 0; i < w->n; i++) {
-        for (struct message *m = w->peers[i].arriving; m; m = m->next)
+        for (struct incoming *m = w->peers[i].arriving; m; m = m->next)
             if (!is_whole(w, m))
                 return false;
         if (i != w->link.self && !w->peers[i].has_left)
@@ -243,7 +243,7 @@ static void deliver_what_is_here(struct far *w)
     double now = 0;
     for (size_t i = 0; i < w->n; i++)
         for (struct peer *p = &w->peers[i]; p->arriving;) {
-            struct message *m = p->arriving;
+            struct incoming *m = p->arriving;
             if (m->due_s > now)
                 now = clock_now_s();
             if (!is_whole(w, m) || m->due_s > now)
@@ -257,8 +257,8 @@ static void deliver_what_is_here(struct far *w)
 
 static void answer_questions(struct far *w)
 {
-    for (struct message **at = &w->asked; *at;) {
-        struct message *m = *at, *next = m->next;
+    for (struct incoming **at = &w->asked; *at;) {
+        struct incoming *m = *at, *next = m->next;
         size_t from = m->from;
         if (!ask_try_to_answer(w, m)) {
             at = &m->next;
@@ -309,10 +309,10 @@ fault courier_open(struct far *w)
 }
 
 /* One that has not come whole is left to the transport, which may still write it. */
-static void free_messages(struct far *w, struct message *m)
+static void free_messages(struct far *w, struct incoming *m)
 {
     while (m) {
-        struct message *next = m->next;
+        struct incoming *next = m->next;
         if (is_whole(w, m)) {
             free(m->bytes);
             free(m);
@@ -326,14 +326,14 @@ void courier_close(struct far *w)
 {
     for (size_t i = 0; w->peers && i < w->n; i++) {
         free_messages(w, w->peers[i].arriving);
-        message_drop(w, w->peers[i].seen);
+        incoming_drop(w, w->peers[i].seen);
     }
     free_messages(w, w->mail);
     free_messages(w, w->asked);
     if (w->answer)
-        message_drop(w, w->answer);
+        incoming_drop(w, w->answer);
     while (w->free_messages) {
-        struct message *next = w->free_messages->next;
+        struct incoming *next = w->free_messages->next;
         free(w->free_messages);
         w->free_messages = next;
     }

@@ -1,7 +1,7 @@
 /* far.h - worlds whose members live each in a process of its own, called a rank.
  *
  * Rank 0 leads: it is told of moments, shows progress, keeps the run's folder, and looks at the others' rows
- * by asking for them. Its agent, as everybody's, lives on the process's main thread, which alone calls the
+ * by asking for them. Its agent, as every rank's, lives on the process's main thread, which alone calls the
  * transport; lessons are computed on a second thread, so messages go on travelling while they are. Time is
  * real, and stands still while the leader looks.
  *

@@ -4,12 +4,12 @@
  *                                            mix: adds the sender's floats to its own, or copies them
  *   may write its rows again  <------------  "fetched", when the parcel is let go
  *
- * An engine's rows are in memory that has a file, though no name: whoever may look at a process's open files can map it.
+ * An engine's rows are in memory that has a file, though no name: a process that may look at another's open files can map it.
  * At the start every rank tries to map the rows of all others on its machine, and offers go only to those who could. A
  * message then costs no copy at all, where a transport needs one or two.
  *
- * Nobody may wait for long beside an offer, or two who each wait to write what the other has not yet read would wait
- * for ever: whoever has waited for as long as fetching takes fetches into memory of its own all that was offered to it.
+ * No member may wait for long beside an offer, or two that each wait to write what the other has not yet read would wait
+ * for ever: one that has waited for as long as fetching takes fetches into memory of its own all that was offered to it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,9 +33,9 @@ static void read_boot(char boot[40])
         close(file);
 }
 
-struct spot spot_of(const struct block *b)
+struct address address_of(const struct block *b)
 {
-    struct spot p = {.pid = getpid(), .file = -1};
+    struct address p = {.pid = getpid(), .file = -1};
     struct stat s;
     read_boot(p.boot);
     if (!b || !b->is_shared || !p.boot[0] || fstat(b->file, &s) != 0)
@@ -48,7 +48,7 @@ struct spot spot_of(const struct block *b)
 }
 
 /* Where processes are numbered apart, in containers say, that number is another's: the file tells. */
-static void *map(const struct spot *p, int protection)
+static void *map(const struct address *p, int protection)
 {
     char path[64];
     struct stat s;
@@ -62,7 +62,7 @@ static void *map(const struct spot *p, int protection)
     return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int protection)
+void *address_seen_from(const struct address *mine, const struct address *theirs, int protection)
 {
     bool are_near = mine->file >= 0 && theirs->file >= 0 && strcmp(mine->boot, theirs->boot) == 0;
     return are_near && mine->n_bytes == theirs->n_bytes ? map(theirs, protection) : NULL;
@@ -75,7 +75,7 @@ void fetch_forget_rows(struct far *w)
             munmap((void *)w->peers[i].rows, w->engine->shared->n_bytes);
 }
 
-const float *offer_row(const struct far *w, const struct message *m, enum row row)
+const float *offer_row(const struct far *w, const struct incoming *m, enum row row)
 {
     const struct places *places = (const struct places *)(const void *)m->bytes;
     return (const float *)(const void *)(w->peers[m->from].rows + places->at[row]);
@@ -91,23 +91,23 @@ bool offer_is_possible(const struct far *w, size_t to, size_t n_bytes)
            wire.latency_s <= 0;
 }
 
-static void take_from_hand(struct far *w, const struct message *m)
+static void take_from_hand(struct far *w, const struct incoming *m)
 {
-    struct message **at = &w->in_hand;
+    struct incoming **at = &w->in_hand;
     while (*at && *at != m)
         at = &(*at)->next_in_hand;
     if (*at)
         *at = m->next_in_hand;
 }
 
-void offer_is_over(struct far *w, struct message *m)
+void offer_is_over(struct far *w, struct incoming *m)
 {
     take_from_hand(w, m);
     far_tell(w, m->from, MSG_FETCHED, m->head.offer, NULL, 0);
     m->head.offer = 0;
 }
 
-static void fetch(struct far *w, struct message *m)
+static void fetch(struct far *w, struct incoming *m)
 {
     size_t room;
     unsigned char *bytes = m->head.offer ? message_take_bytes(w, (size_t)m->head.n_bytes, &room) : NULL,
@@ -136,9 +136,9 @@ static void fetch(struct far *w, struct message *m)
 double fetch_takes_s(const struct far *w)
 {
     double n_bytes = 0;
-    for (const struct message *m = w->in_hand; m; m = m->next_in_hand)
+    for (const struct incoming *m = w->in_hand; m; m = m->next_in_hand)
         n_bytes += (double)m->head.n_bytes;
-    for (const struct message *m = w->mail; m; m = m->next)
+    for (const struct incoming *m = w->mail; m; m = m->next)
         n_bytes += m->head.offer ? (double)m->head.n_bytes : 0;
     return n_bytes / COPIED_BYTES_PER_S;
 }
@@ -147,6 +147,6 @@ void fetch_everything(struct far *w)
 {
     while (w->in_hand && !w->broken)
         fetch(w, w->in_hand);
-    for (struct message *m = w->mail; m && !w->broken; m = m->next)
+    for (struct incoming *m = w->mail; m && !w->broken; m = m->next)
         fetch(w, m);
 }

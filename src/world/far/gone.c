@@ -2,7 +2,7 @@
  *
  * Its neighbours on the same machine miss the process; of one that stalls, or of a whole machine that is
  * gone, the leader hears nothing for longer than its patience (silence.c); and a transport may know it itself
- * (an MPI with ULFM does). Whoever knows tells everyone. Where the launcher lets the others live it cannot be
+ * (an MPI with ULFM does). A member that knows tells all others. Where the launcher lets the others live it cannot be
  * reached from then on, which the strategies know how to live with; the leader saves it with the rows of its
  * own agent, as it would find them when it came back. Elsewhere the run ends, as it does everywhere without a
  * leader.
@@ -35,14 +35,14 @@ static void let_go_of(struct far *w, size_t member)
 
 static void drop_questions_of(struct far *w, size_t member)
 {
-    for (struct message **at = &w->asked; *at;) {
-        struct message *m = *at;
+    for (struct incoming **at = &w->asked; *at;) {
+        struct incoming *m = *at;
         if (m->from != member) {
             at = &m->next;
             continue;
         }
         *at = m->next;
-        message_drop(w, m);
+        incoming_drop(w, m);
     }
     w->asked_end = &w->asked;
     while (*w->asked_end)
@@ -57,7 +57,7 @@ void gone_give_up(struct far *w, size_t member, const char *why)
     p->is_gone = true;
     w->n_gone++;
     let_go_of(w, member);
-    pause_somebody_is_gone(w);
+    pause_member_is_gone(w);
     drop_questions_of(w, member);
     for (size_t i = 0; i < w->n; i++)
         if (i != w->link.self && !w->peers[i].is_gone)

@@ -1,21 +1,21 @@
 /* inside.h - what the files of far worlds share.
  *
- *   packet.c    what members write to each other, as bytes
- *   message.c   a message that has come, and its memory
- *   send.c      what is sent
- *   courier.c   what comes: heads, bodies, who is heard of
- *   wait.c      how one waits for it
- *   bell.c      how one is woken
- *   fetch.c     rows of ranks on this machine, read where they lie
- *   mail.c      what agents send each other and how they receive it
- *   lesson.c    the thread that computes
- *   verbs.c     what agents may ask for
- *   ask.c       what is asked of a peer whose program takes no notice: averages, rows, the next round
- *   pause.c     all stand still, so that the leader may look
- *   look.c      the leader's looks, and how the others serve them
- *   silence.c   signs of life, and members that give none
- *   gone.c      a member whose process is gone, or was given up
- *   join.c      from a process to a member; world.c: open, play, close
+ *   packet.c       what members write to each other, as bytes
+ *   message.c      a message that has come, and its memory
+ *   send.c         what is sent
+ *   courier.c      what comes: heads, bodies, who is heard of
+ *   wait.c         how one waits for it
+ *   bell.c         how one is woken
+ *   fetch.c        rows of ranks on this machine, read where they lie
+ *   mail.c         what agents send each other and how they receive it
+ *   lesson.c       the thread that computes
+ *   verbs.c        what agents may ask for
+ *   ask.c          what is asked of a peer whose program takes no notice: averages, rows, the next round
+ *   pause.c        all stand still, so that the leader may look
+ *   leader_look.c  the leader's looks, and how the others serve them
+ *   silence.c      signs of life, and members that give none
+ *   gone.c         a member whose process is gone, or was given up
+ *   join.c         from a process to a member; world.c: open, play, close
  *
  * Nothing is delivered but from `courier_progress`, which only those who wait call: between two waits nothing
  * changes under an agent's hands.
@@ -32,8 +32,8 @@
 
 enum { MOST_BODIES = 24 };
 
-struct message { /* heard, and not yet let go */
-    struct message *next;
+struct incoming { /* heard, and not yet let go */
+    struct incoming *next;
     size_t from;
     struct head head;
     struct passage bodies[MOST_BODIES];
@@ -41,7 +41,7 @@ struct message { /* heard, and not yet let go */
     double due_s; /* the real time at which it is there, on a network that is slower than the real one */
     size_t room;  /* of bytes */
     unsigned char *bytes;
-    struct message *next_in_hand; /* an agent has it, and its rows are still where they were offered */
+    struct incoming *next_in_hand; /* an agent has it, and its rows are still where they were offered */
 };
 
 struct sending {
@@ -56,7 +56,7 @@ struct sending {
 };
 
 struct peer {
-    struct message *arriving, **arriving_end; /* in the order in which they were sent */
+    struct incoming *arriving, **arriving_end; /* in the order in which they were sent */
     double heard_s;                           /* when anything came from it, in real time */
     bool has_ended, is_gone;
     uint64_t sent, heard; /* messages of agents to it and from it */
@@ -66,7 +66,7 @@ struct peer {
     uint64_t probe; /* the last it has answered */
     bool has_closed;
     bool has_left;        /* its farewell has come */
-    struct message *seen; /* owned: its answer to a look */
+    struct incoming *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
     bool is_seen;              /* that process, from here: when it is gone one knows */
@@ -84,7 +84,7 @@ struct lessons { /* the thread that computes */
     enum { JOB_NONE, JOB_LEARN, JOB_EXAM, JOB_TASK } job;
     struct lesson lesson;
     struct exam exam;
-    fault (*task)(void *ctx); /* of whoever leads: not of the engine, but long */
+    fault (*task)(void *ctx); /* the leader's: not of the engine, but long */
     void *task_ctx;
     fault verdict;
     uint64_t number;       /* of the lesson */
@@ -97,6 +97,20 @@ struct lessons { /* the thread that computes */
     struct bell *bell;     /* rung for what is computed; borrowed */
     struct pick *picks;    /* owned */
 };
+
+/* What a member does next that waits in a verb. A look at all members (pause.c) begins only when all wait for others.
+ *
+ *                        sent away by the peer it asked (ask.c)
+ *   WAITS_FOR_OTHERS  ------------------------------------------->  WILL_ASK_AGAIN
+ *                     <-------------------------------------------
+ *                        a moment has passed
+ *
+ *                        is to write rows that others still read (send.c)
+ *   WAITS_FOR_OTHERS  ------------------------------------------->  AWAITS_READERS
+ *                     <-------------------------------------------
+ *                        all have read them
+ */
+enum stance { WAITS_FOR_OTHERS, WILL_ASK_AGAIN, AWAITS_READERS };
 
 struct far {
     struct world world; /* first */
@@ -114,16 +128,16 @@ struct far {
     struct peer *peers;          /* owned */
     struct sending *sendings;
     struct sending *free_sendings;
-    struct message *free_messages;
+    struct incoming *free_messages;
     struct blank {
         struct blank *next;
     } * blanks[64];     /* memory for bytes, by the logarithm of its size */
     size_t piece_bytes; /* the most that travels as one body */
     struct packet_bounds bounds;
     uint64_t offers;         /* made so far */
-    struct message *in_hand; /* offered to me, with my agent, and not yet fetched */
-    struct message *mail, **mail_end;
-    struct message *asked, **asked_end; /* what peers have asked and could not yet be answered */
+    struct incoming *in_hand; /* offered to me, with my agent, and not yet fetched */
+    struct incoming *mail, **mail_end;
+    struct incoming *asked, **asked_end; /* what peers have asked and could not yet be answered */
     uint64_t sent, heard;               /* messages of agents, to and from those that live */
     size_t n_gone;
     double looked_s; /* for those that are gone */
@@ -132,9 +146,9 @@ struct far {
     uint64_t writes, writes_at_lesson; /* of my parameters */
     bool keeps_copy;   /* lessons run on the second replica, since peers may write the first at any time */
     float *statistics; /* owned: as they were when a lesson on the copy began; else NULL */
-    struct message *answer; /* to what I asked a peer */
+    struct incoming *answer; /* to what I asked a peer */
     uint64_t question;      /* its number */
-    bool goes_on;   /* by itself, in a moment: it asks a peer again, or others have only to read its rows */
+    enum stance stance;
     bool has_asked; /* a peer to average these rows, and they are not averaged yet */
     size_t asked_whom;
     row_set asked_for;
@@ -143,7 +157,6 @@ struct far {
     struct block bell_memory; /* owned */
     struct bell *bell;        /* mine, there */
     bool all_ring;            /* nothing comes from peers that does not ring, but what is long (is_moving) */
-    bool awaits_readers;      /* of what I offered, to write there */
     double alarm_s;           /* NO_ALARM, or when my wait may be over without a ring, in real time */
     struct lessons lessons;
     struct waits waits;         /* what this member waited for whom */
@@ -152,7 +165,7 @@ struct far {
     /* the clock, and standing still */
     double began_s, stood_s, still_since_s, alive_said_s;
     double listened_s; /* when it last looked round */
-    size_t suspect;    /* NOBODY, or a member that gives no signs of life, by which others may be held up */
+    size_t suspect;    /* NO_MEMBER, or a member that gives no signs of life, by which others may be held up */
     bool is_given_up;  /* the others go on without me */
     bool says_goodbye;
     bool is_still;             /* time stands still */
@@ -174,9 +187,9 @@ struct far {
     bool ended_well;
 };
 
-#define NEVER    UINT64_MAX
-#define NO_ALARM INFINITY
-#define NOBODY   ((size_t)-1)
+#define NEVER     UINT64_MAX
+#define NO_ALARM  INFINITY
+#define NO_MEMBER ((size_t)-1)
 
 static inline struct far *far_of(struct link *l)
 {
@@ -219,15 +232,15 @@ static inline size_t floats_of(const struct far *w, enum row row)
 }
 
 /* message.c */
-struct message *message_new(struct far *w, size_t n_bytes); /* NULL: out of memory */
-void message_drop(struct far *w, struct message *m);
+struct incoming *incoming_new(struct far *w, size_t n_bytes); /* NULL: out of memory */
+void incoming_drop(struct far *w, struct incoming *m);
 /* Memory for bytes, kept for the next one who asks for so much. */
 unsigned char *message_take_bytes(struct far *w, size_t n, size_t *room);
 void message_give_bytes(struct far *w, unsigned char *bytes, size_t room);
 void message_free_blanks(struct far *w);
 /* The floats [first, end) of a row in a message of rows, or NULL where it does not hold them. Valid until
  * one waits. */
-const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
+const float *incoming_floats(const struct far *w, const struct incoming *m, enum row row, size_t first,
                             size_t end);
 /* A stretch of the bytes that follow a head: of a row, or of plain bytes. */
 struct stretch {
@@ -256,7 +269,7 @@ void sendings_look_after(struct far *w);
 bool sendings_are_left(
     const struct far *w); /* something of mine is with the transport, and not yet through */
 void sendings_hear_of_fetching(struct far *w, size_t by, uint64_t offer); /* it is over */
-void sendings_forget(struct far *w); /* at the end: those that nobody has taken */
+void sendings_forget(struct far *w); /* at the end: those that were not fetched */
 
 enum { MOST_TEXT = 2048 }; /* of what members write to each other, with its final zero */
 
@@ -299,24 +312,24 @@ void bell_sleep(struct far *w, uint32_t heard, double most_s);
  * these. */
 enum { FAR_SPARE_ROWS = 2 };
 
-struct spot { /* where another process finds a block of memory; file -1: nowhere */
+struct address { /* where another process finds a block of memory; file -1: nowhere */
     char boot[40];
     int64_t pid, file;
     uint64_t device, inode, n_bytes;
 };
-struct spot spot_of(const struct block *b); /* NULL: nowhere */
+struct address address_of(const struct block *b); /* NULL: nowhere */
 /* A map of theirs, as long as mine; NULL: it cannot be seen from here. `protection` as mmap has it. */
-void *spot_seen_from(const struct spot *mine, const struct spot *theirs, int protection);
+void *address_seen_from(const struct address *mine, const struct address *theirs, int protection);
 void fetch_forget_rows(struct far *w);
-const float *offer_row(const struct far *w, const struct message *m, enum row row);
+const float *offer_row(const struct far *w, const struct incoming *m, enum row row);
 bool offer_is_possible(const struct far *w, size_t to, size_t n_bytes);
 /* All that was offered to me, into memory of my own; about how long that takes. */
 void fetch_everything(struct far *w);
 double fetch_takes_s(const struct far *w);
-void offer_is_over(struct far *w, struct message *m); /* the sender may write its rows */
+void offer_is_over(struct far *w, struct incoming *m); /* the sender may write its rows */
 
 /* mail.c */
-void mail_arrives(struct far *w, struct message *m);
+void mail_arrives(struct far *w, struct incoming *m);
 void mail_hear_of_dissolution(struct far *w, uint64_t below, const char *why);
 fault far_send_rows(struct link *l, size_t to, uint64_t tag, struct span span);
 fault far_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender);
@@ -342,14 +355,14 @@ fault lessons_do_aside(struct far *w, fault (*task)(void *ctx), void *ctx);
 bool lessons_are_computing(struct far *w);
 /* Takes a job's answer if there is one; true: nothing is computed now. */
 bool lessons_job_is_over(struct far *w);
-fault lessons_take_verdict(struct far *w); /* of the job that is over: once */
-bool lessons_are_over(const struct far *w, const void *unused); /* the same, for whoever waits */
+fault lessons_take_verdict(struct far *w);                      /* of the job that is over: once */
+bool lessons_are_over(const struct far *w, const void *unused); /* the same, to wait for */
 double lessons_nap_s(struct far *w);                            /* longer and longer */
 void lessons_expect_traffic(struct far *w);                     /* something has come: naps are short again */
 
 /* ask.c */
-bool ask_try_to_answer(struct far *w, struct message *m); /* false: not now; else m is taken */
-void ask_hear_answer(struct far *w, struct message *m);
+bool ask_try_to_answer(struct far *w, struct incoming *m); /* false: not now; else m is taken */
+void ask_hear_answer(struct far *w, struct incoming *m);
 fault far_average(struct link *l, size_t peer, row_set rows);
 fault far_adopt(struct link *l, size_t peer, uint64_t *round);
 bool far_take_round(struct link *l, uint64_t *ended);
@@ -357,8 +370,8 @@ bool far_take_round(struct link *l, uint64_t *ended);
 /* pause.c */
 fault far_end_round(struct link *l);
 uint64_t far_rounds_of_all(const struct far *w); /* leader: ended by all, over their number */
-void pause_hear(struct far *w, struct message *m);
-void pause_somebody_is_gone(struct far *w); /* nobody is in step any more */
+void pause_hear(struct far *w, struct incoming *m);
+void pause_member_is_gone(struct far *w); /* none is in step any more */
 /* The leader asks how all stand, until all stand still. */
 fault pause_make_quiet(struct far *w);
 fault pause_ask_all(struct far *w); /* once */
@@ -368,8 +381,8 @@ struct account far_account_of(const struct far *w);
 void far_set_own_account(struct far *w, const struct account *a);
 
 /* leader_look.c */
-void look_serve(struct far *w, struct message *m);
-void look_hear(struct far *w, struct message *m); /* takes m */
+void look_serve(struct far *w, struct incoming *m);
+void look_hear(struct far *w, struct incoming *m); /* takes m */
 void look_serve_exam(struct far *w);              /* the exam I was asked for is done */
 extern const struct world_ops far_world;
 
@@ -385,10 +398,10 @@ void gone_look(struct far *w, double now);
 bool gone_process_is(const struct peer *p);
 
 /* silence.c */
-/* Gives signs of life, and gives up whoever does not. */
+/* Gives signs of life, and gives up a member that does not. */
 void silence_look(struct far *w, double now);
-void silence_hear_alive(struct far *w, const struct message *m);
-bool silence_suspects_somebody(const struct far *w);
+void silence_hear_alive(struct far *w, const struct incoming *m);
+bool silence_has_suspect(const struct far *w);
 
 /* join.c */
 fault far_meet(struct far *w); /* everyone hears who is where */

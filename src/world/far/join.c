@@ -131,10 +131,10 @@ struct word {
     char host[WORLD_HOST];
     uint64_t pid;
     char processor[64];
-    struct spot rows, bell;
+    struct address rows, bell;
 };
 
-static void encode_spot(struct encoder *e, const struct spot *s)
+static void encode_address(struct encoder *e, const struct address *s)
 {
     encode_text(e, s->boot);
     encode_u64(e, (uint64_t)s->pid);
@@ -144,7 +144,7 @@ static void encode_spot(struct encoder *e, const struct spot *s)
     encode_u64(e, s->n_bytes);
 }
 
-static void decode_spot(struct decoder *d, struct spot *s)
+static void decode_address(struct decoder *d, struct address *s)
 {
     decode_text(d, s->boot, sizeof s->boot);
     s->pid = (int64_t)decode_u64(d);
@@ -157,7 +157,7 @@ static void decode_spot(struct decoder *d, struct spot *s)
 static struct word own_word(const struct far *w)
 {
     struct word word = {
-        .pid = (uint64_t)getpid(), .rows = spot_of(w->engine->shared), .bell = spot_of(&w->bell_memory)};
+        .pid = (uint64_t)getpid(), .rows = address_of(w->engine->shared), .bell = address_of(&w->bell_memory)};
     world_host(word.host);
     engine_processor(w->engine, word.processor, sizeof word.processor);
     return word;
@@ -172,8 +172,8 @@ static fault gather_words(struct far *w, double patience_s, struct word *words)
     encode_text(&e, mine.host);
     encode_u64(&e, mine.pid);
     encode_text(&e, mine.processor);
-    encode_spot(&e, &mine.rows);
-    encode_spot(&e, &mine.bell);
+    encode_address(&e, &mine.rows);
+    encode_address(&e, &mine.bell);
     fault f =
         lengths ? w->ranks.door->gather(&w->ranks, bytes, e.n, patience_s, &all, lengths) : OUT_OF_MEMORY;
     at = all;
@@ -182,8 +182,8 @@ static fault gather_words(struct far *w, double patience_s, struct word *words)
         decode_text(&d, words[i].host, sizeof words[i].host);
         words[i].pid = decode_u64(&d);
         decode_text(&d, words[i].processor, sizeof words[i].processor);
-        decode_spot(&d, &words[i].rows);
-        decode_spot(&d, &words[i].bell);
+        decode_address(&d, &words[i].rows);
+        decode_address(&d, &words[i].bell);
         if (!decode_is_whole(&d))
             f = FAIL(FAULT_PEER, "what rank %zu says before the start cannot be read", i);
     }
@@ -202,8 +202,8 @@ static fault look_round(struct far *w, const struct word *words, double patience
     for (size_t i = 0; seen && i < w->n; i++) {
         struct peer *p = &w->peers[i];
         if (i != w->link.self) {
-            p->rows = spot_seen_from(&mine->rows, &words[i].rows, PROT_READ);
-            p->bell = spot_seen_from(&mine->bell, &words[i].bell, PROT_READ | PROT_WRITE);
+            p->rows = address_seen_from(&mine->rows, &words[i].rows, PROT_READ);
+            p->bell = address_seen_from(&mine->bell, &words[i].bell, PROT_READ | PROT_WRITE);
         }
         seen[i] = (unsigned char)((p->rows ? SEES_ROWS : 0) | (p->bell ? RINGS : 0));
     }

@@ -9,11 +9,11 @@ static bool is_dissolved(const struct far *w, uint64_t tag)
     return tag >= TAG_GROUP && tag < w->dissolved;
 }
 
-void mail_arrives(struct far *w, struct message *m)
+void mail_arrives(struct far *w, struct incoming *m)
 {
     if (is_dissolved(w, m->head.tag)) {
         w->link.counts.unread++;
-        message_drop(w, m);
+        incoming_drop(w, m);
         return;
     }
     m->next = NULL;
@@ -22,9 +22,9 @@ void mail_arrives(struct far *w, struct message *m)
 }
 
 /* Takes the message out of the mail that `at` points to. */
-static struct message *take_out(struct far *w, struct message **at)
+static struct incoming *take_out(struct far *w, struct incoming **at)
 {
-    struct message *m = *at;
+    struct incoming *m = *at;
     *at = m->next;
     if (!m->next)
         w->mail_end = at;
@@ -34,11 +34,11 @@ static struct message *take_out(struct far *w, struct message **at)
 
 static void forget_between(struct far *w, uint64_t first, uint64_t end)
 {
-    for (struct message **at = &w->mail; *at;)
+    for (struct incoming **at = &w->mail; *at;)
         if ((*at)->head.tag < first || (*at)->head.tag >= end) {
             at = &(*at)->next;
         } else {
-            message_drop(w, take_out(w, at));
+            incoming_drop(w, take_out(w, at));
             w->link.counts.unread++;
         }
 }
@@ -111,7 +111,7 @@ struct wanted {
     uint64_t tag;
 };
 
-static bool fits(const struct message *m, const struct wanted *x)
+static bool fits(const struct incoming *m, const struct wanted *x)
 {
     return m->head.tag == x->tag && (m->from == x->from || x->from == ANYONE);
 }
@@ -131,15 +131,15 @@ static bool has_said_all(const struct far *w, size_t whom)
 static bool has_come(const struct far *w, const void *ctx)
 {
     const struct wanted *x = ctx;
-    for (const struct message *m = w->mail; m; m = m->next)
+    for (const struct incoming *m = w->mail; m; m = m->next)
         if (fits(m, x))
             return true;
     return is_dissolved(w, x->tag) || has_said_all(w, x->from);
 }
 
-static struct message *take_mail(struct far *w, const struct wanted *x)
+static struct incoming *take_mail(struct far *w, const struct wanted *x)
 {
-    for (struct message **at = &w->mail; *at; at = &(*at)->next)
+    for (struct incoming **at = &w->mail; *at; at = &(*at)->next)
         if (fits(*at, x)) {
             w->link.counts.received++;
             return take_out(w, at);
@@ -147,7 +147,7 @@ static struct message *take_mail(struct far *w, const struct wanted *x)
     return NULL;
 }
 
-/* What one waits for a peer while one's own lesson goes on is no loss. */
+/* What a member waits for a peer while its own lesson goes on is no loss. */
 void mail_count_own_wait(struct far *w, size_t peer, double since_s)
 {
     double now = far_now_s(w), from = since_s > w->lessons.ended_s ? since_s : w->lessons.ended_s;
@@ -157,7 +157,7 @@ void mail_count_own_wait(struct far *w, size_t peer, double since_s)
     waits_count(&w->waits, w->link.self, peer, now - from);
 }
 
-static fault wait_for_mail(struct far *w, struct wanted x, struct message **out)
+static fault wait_for_mail(struct far *w, struct wanted x, struct incoming **out)
 {
     double since = far_now_s(w);
     fault f = has_come(w, &x) ? OK : wait_until(w, has_come, &x, x.from);
@@ -171,7 +171,7 @@ static fault wait_for_mail(struct far *w, struct wanted x, struct message **out)
 fault far_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *out, size_t *sender)
 {
     struct far *w = far_of(l);
-    struct message *m;
+    struct incoming *m;
     TRY(wait_for_mail(w, (struct wanted){from, tag}, &m));
     if (m->head.offer) {
         m->next_in_hand = w->in_hand;
@@ -186,7 +186,7 @@ fault far_recv_rows(struct link *l, size_t from, uint64_t tag, struct parcel *ou
 fault far_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n, size_t *sender)
 {
     struct far *w = far_of(l);
-    struct message *m;
+    struct incoming *m;
     TRY(wait_for_mail(w, (struct wanted){from, tag}, &m));
     fault f = OK;
     if (m->head.kind != MSG_BYTES || m->head.n_bytes != n)
@@ -196,13 +196,13 @@ fault far_recv(struct link *l, size_t from, uint64_t tag, void *bytes, size_t n,
         memcpy(bytes, m->bytes, n);
     if (!f && sender)
         *sender = m->from;
-    message_drop(w, m);
+    incoming_drop(w, m);
     return f;
 }
 
 void far_drop(struct link *l, struct parcel *p)
 {
-    message_drop(far_of(l), p->rows);
+    incoming_drop(far_of(l), p->rows);
     p->rows = NULL;
 }
 
@@ -211,7 +211,7 @@ bool far_has_mail(const struct link *l, uint64_t tag)
 {
     struct far *w = far_of((struct link *)l);
     courier_progress(w);
-    for (const struct message *m = w->mail; m; m = m->next)
+    for (const struct incoming *m = w->mail; m; m = m->next)
         if (m->head.tag == tag)
             return true;
     return false;

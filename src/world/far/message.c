@@ -40,21 +40,21 @@ void message_free_blanks(struct far *w)
         }
 }
 
-struct message *message_new(struct far *w, size_t n_bytes)
+struct incoming *incoming_new(struct far *w, size_t n_bytes)
 {
-    struct message *m = w->free_messages;
+    struct incoming *m = w->free_messages;
     if (m)
         w->free_messages = m->next;
     else
         m = malloc(sizeof *m);
     if (!m)
         return NULL;
-    *m = (struct message){0};
+    *m = (struct incoming){0};
     m->bytes = message_take_bytes(w, n_bytes, &m->room);
     return m->bytes ? m : (free(m), NULL);
 }
 
-void message_drop(struct far *w, struct message *m)
+void incoming_drop(struct far *w, struct incoming *m)
 {
     if (!m)
         return;
@@ -67,7 +67,7 @@ void message_drop(struct far *w, struct message *m)
 
 /* ---- spans ---- */
 
-static bool holds_rows(const struct message *m)
+static bool holds_rows(const struct incoming *m)
 {
     switch (m->head.kind) {
     case MSG_ROWS:
@@ -82,7 +82,7 @@ static bool holds_rows(const struct message *m)
     }
 }
 
-const float *message_floats(const struct far *w, const struct message *m, enum row row, size_t first,
+const float *incoming_floats(const struct far *w, const struct incoming *m, enum row row, size_t first,
                             size_t end)
 {
     const float *at = (const float *)(const void *)m->bytes;
@@ -107,11 +107,11 @@ int message_cut(const struct far *w, const struct head *h, struct stretch out[MO
     for (enum row row = 0; row < w->engine->setup.rows.n; row++)
         for (size_t at = 0, all = packet_floats_in_row(&w->bounds, s, row); at < all && n < MOST_BODIES;
              at += piece) {
-            size_t some = all - at < piece ? all - at : piece;
+            size_t some = smaller(all - at, piece);
             out[n++] = (struct stretch){some * sizeof(float), row, s.first + at, s.first + at + some};
         }
     for (size_t at = 0; !h->rows && at < h->n_bytes && n < MOST_BODIES; at += w->piece_bytes) {
-        size_t some = h->n_bytes - at < w->piece_bytes ? h->n_bytes - at : w->piece_bytes;
+        size_t some = smaller(h->n_bytes - at, w->piece_bytes);
         out[n++] = (struct stretch){some, -1, at, at + some};
     }
     return n;

@@ -13,7 +13,7 @@
 
 size_t packet_floats_in_row(const struct packet_bounds *b, struct span s, enum row row)
 {
-    size_t size = s.rows & 1u << row ? b->floats[row] : 0, end = s.end < size ? s.end : size;
+    size_t size = s.rows & 1u << row ? b->floats[row] : 0, end = smaller(s.end, size);
     return end > s.first ? end - s.first : 0;
 }
 
@@ -121,7 +121,7 @@ static bool has_its_tag(const struct packet_bounds *b, const struct head *h)
     case MSG_GONE:
         return h->tag < b->n_members;
     case MSG_ALIVE:
-        return h->tag < b->n_members || h->tag == UINT64_MAX; /* nobody is suspected */
+        return h->tag < b->n_members || h->tag == UINT64_MAX; /* none is suspected */
     case MSG_FETCHED:
         return h->tag != 0;
     case MSG_FAILED:
@@ -151,7 +151,7 @@ static bool is_as_long_as_it_says(const struct packet_bounds *b, const struct he
 bool packet_read_head(const struct packet_bounds *b, size_t from, const unsigned char *packet, size_t n,
                       struct head *out)
 {
-    struct decoder d = decode_from(packet, n < HEAD_BYTES ? n : HEAD_BYTES);
+    struct decoder d = decode_from(packet, smaller(n, HEAD_BYTES));
     struct head h;
     h.kind = decode_u32(&d);
     h.rows = decode_u32(&d);
@@ -197,17 +197,17 @@ bool packet_read_places(const struct packet_bounds *b, const struct head *h, con
 
 /* ---- numbers ---- */
 
-void packet_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t)
+void packet_write_grant(unsigned char bytes[GRANT_BYTES], const struct grant *t)
 {
-    struct encoder e = encode_into(bytes, TURN_BYTES);
-    encode_u32(&e, t->goes_on);
+    struct encoder e = encode_into(bytes, GRANT_BYTES);
+    encode_u32(&e, t->is_given);
     encode_u64(&e, t->ended);
 }
 
-bool packet_read_turn(const unsigned char *bytes, size_t n, struct turn *out)
+bool packet_read_grant(const unsigned char *bytes, size_t n, struct grant *out)
 {
     struct decoder d = decode_from(bytes, n);
-    out->goes_on = decode_bool(&d);
+    out->is_given = decode_bool(&d);
     out->ended = decode_u64(&d);
     return decode_is_whole(&d);
 }
@@ -341,7 +341,7 @@ size_t packet_write_texts(unsigned char *bytes, size_t room, const char *const *
     struct encoder e = encode_into(bytes, room);
     for (size_t i = 0; i < n_texts; i++) {
         size_t lengths = 4 * (n_texts - i), left = room - e.n - lengths, n = strlen(texts[i]);
-        n = n < left ? n : left;
+        n = smaller(n, left);
         encode_u32(&e, (uint32_t)n);
         encode_bytes(&e, texts[i], n);
     }

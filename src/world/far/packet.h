@@ -20,7 +20,7 @@
 enum { FAR_PROTOCOL = 1 }; /* ranks of two do not begin */
 
 /* What a message is. Those up to LAST_OF_AGENTS are counted: when as many were heard as were sent, and all
- * who live are waiting, nothing will move until somebody is let go. */
+ * that live are waiting, nothing will move until one is let go. */
 enum kind_of_message {
     MSG_ROWS,
     MSG_BYTES,
@@ -30,14 +30,14 @@ enum kind_of_message {
     MSG_ASK_ADOPT,
     MSG_ADOPT,
     MSG_ASK_ROUND, /* with the rounds that are behind me */
-    MSG_ROUND,     /* a turn */
+    MSG_ROUND,     /* a grant */
     LAST_OF_AGENTS = MSG_ROUND,
     MSG_ENDED,   /* the sender's program */
     MSG_GONE,    /* the member that is the tag; a text says why */
     MSG_FAILED,  /* the sender's program, with the kind of the fault as tag and its sentence */
     MSG_NOTE,    /* kind and text */
     MSG_ALIVE,   /* the leader's says whom it suspects, the tag */
-    MSG_STOP,    /* to the leader: somebody asked my process to stop */
+    MSG_STOP,    /* to the leader: my process was asked to stop */
     MSG_HOLD,    /* from the leader: stop at the end of your round, and tell me at once which it will be */
     MSG_AT,      /* to the leader: that, the tag */
     MSG_PAUSED,  /* to the leader: after so many rounds, the tag */
@@ -102,16 +102,15 @@ size_t packet_write_places(const struct packet_bounds *b, const struct head *h, 
 bool packet_read_places(const struct packet_bounds *b, const struct head *h, const unsigned char *bytes,
                         struct places *out);
 
-/* ---- what follows them. Written into room for them; read from n bytes, false: they are something else
- * ---- */
+/* ---- what follows them: written into room for them; read from n bytes, false: they are something else ---- */
 
-struct turn { /* the answer to one that wants the next round */
-    bool goes_on;
+struct grant { /* the answer to one that wants the next round */
+    bool is_given;
     uint64_t ended;
 };
 
 struct state {    /* how a member stands, for the leader */
-    bool is_busy; /* it computes, or will go on by itself */
+    bool is_busy; /* it computes, or will act by itself: see enum stance */
     uint64_t sent, heard;
     uint64_t n_gone; /* members it knows to be gone */
     struct account account;
@@ -121,11 +120,11 @@ enum {
     ACCOUNT_BYTES = 8 * 19,
     STATE_BYTES = 4 + 3 * 8 + ACCOUNT_BYTES,
     EXAM_BYTES = 4 + 4 * 8,
-    TURN_BYTES = 4 + 8
+    GRANT_BYTES = 4 + 8
 };
 
-void packet_write_turn(unsigned char bytes[TURN_BYTES], const struct turn *t);
-bool packet_read_turn(const unsigned char *bytes, size_t n, struct turn *out);
+void packet_write_grant(unsigned char bytes[GRANT_BYTES], const struct grant *t);
+bool packet_read_grant(const unsigned char *bytes, size_t n, struct grant *out);
 void packet_write_exam(unsigned char bytes[EXAM_BYTES], const struct exam *exam);
 bool packet_read_exam(const unsigned char *bytes, size_t n, struct exam *out); /* but for its replica */
 void packet_write_account(unsigned char bytes[ACCOUNT_BYTES], const struct account *a);

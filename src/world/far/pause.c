@@ -1,4 +1,4 @@
-/* pause.c - all stand still, so that the leader may look at everybody's rows, save them, or end the play.
+/* pause.c - all stand still, so that the leader may look at the rows of all, save them, or end the play.
  *
  *   a round that is due, or a hold --> every agent stops at the end of its round, the leader's too
  *      (after a hold in step all say at once which round that will be, and go on to the furthest one's)
@@ -44,7 +44,7 @@ void far_set_own_account(struct far *w, const struct account *a)
 
 static struct state own_state(struct far *w)
 {
-    return (struct state){.is_busy = w->goes_on || w->is_cold || lessons_are_computing(w),
+    return (struct state){.is_busy = w->stance != WAITS_FOR_OTHERS || w->is_cold || lessons_are_computing(w),
                           .sent = w->sent,
                           .heard = w->heard,
                           .n_gone = w->n_gone,
@@ -57,7 +57,7 @@ static const double *own_waits(const struct far *w)
     return w->link.self < w->stage->n_agents ? w->waits.for_agents : w->waits.for_helpers;
 }
 
-/* Of more members than a table has room for nobody tells. */
+/* Of more members than a table has room for none tells. */
 static size_t n_told_waits(const struct far *w)
 {
     return w->n <= MOST_IN_TABLE ? w->n : 0;
@@ -100,7 +100,7 @@ static void learn_state(struct far *w, size_t member, const struct state *s, uin
         put_account(&w->agents[member], &s->account);
 }
 
-static void hear_state(struct far *w, const struct message *m)
+static void hear_state(struct far *w, const struct incoming *m)
 {
     struct state s;
     double waits[MOST_IN_TABLE];
@@ -115,7 +115,7 @@ static void hear_state(struct far *w, const struct message *m)
 
 /* ---- everyone ---- */
 
-/* All agents go through all rounds, so a round that is due stops everyone at its end. Once somebody is gone the
+/* All agents go through all rounds, so a round that is due stops all of them at its end. Once one is gone the
  * others may have to find each other again, and rounds are skipped. */
 static bool are_in_step(const struct far *w)
 {
@@ -155,15 +155,15 @@ static void go(struct far *w)
     far_stand_still(w, false);
 }
 
-void pause_somebody_is_gone(struct far *w)
+void pause_member_is_gone(struct far *w)
 {
     if (w->is_paused && !w->is_held && !is_leader(w)) {
-        w->is_paused = false; /* others may need me; whoever leads will hold me where it wants to look */
+        w->is_paused = false; /* others may need me; the leader will hold me where it wants to look */
         far_stand_still(w, false);
     }
 }
 
-void pause_hear(struct far *w, struct message *m)
+void pause_hear(struct far *w, struct incoming *m)
 {
     switch (m->head.kind) {
     case MSG_STOP:
@@ -314,7 +314,7 @@ static fault lead_pause(struct far *w)
         TRY(gather_in_step(w, &here));
     if (!here)
         return OK;
-    if (!are_in_step(w)) /* from the start, or since somebody went while all were gathering */
+    if (!are_in_step(w)) /* from the start, or since a member went while all were gathering */
         hold_all(w);
     TRY(pause_make_quiet(w));
     far_tell_all(w, MSG_STILL, 0);
@@ -362,7 +362,7 @@ static bool leader_stops(struct far *w)
     return stops;
 }
 
-/* A round at which nobody looks. Whoever is asked to stop in this very moment stops as everyone does, together. */
+/* A round at which the leader does not look. Asked to stop in this very moment, it stops as ever, with all the others. */
 static fault pass_by(struct far *w)
 {
     fault f = w->watcher.moment(w->watcher.ctx);
@@ -387,7 +387,7 @@ fault far_end_round(struct link *l)
         return lead_pause(w);
     if (is_leader(w))
         return is_last(w, far_rounds_of_all(w)) ? OK : pass_by(w);
-    if (w->is_held && w->pause_at != NEVER) /* nobody stops before, whatever is due */
+    if (w->is_held && w->pause_at != NEVER) /* none stops before, whatever is due */
         return k >= w->pause_at ? wait_to_be_let_go(w) : OK;
     bool due = are_in_step(w) && w->watcher.is_due && !is_last(w, k) && w->watcher.is_due(w->watcher.ctx, k);
     return due || w->is_held ? wait_to_be_let_go(w) : OK;

@@ -221,12 +221,11 @@ fault sendings_await_floats(struct far *w, const float *floats, size_t n)
     struct floats_on_the_way f = {floats, n};
     if (are_gone(w, &f))
         return OK;
-    fetch_everything(w); /* who must wait for others to read may be waited for */
-    bool before = w->goes_on;
-    w->goes_on = w->awaits_readers = true;
+    fetch_everything(w); /* a member that awaits readers may be awaited as one itself */
+    enum stance before = w->stance;
+    w->stance = AWAITS_READERS;
     fault wrong = wait_until(w, are_gone, &f, ANYONE);
-    w->goes_on = before;
-    w->awaits_readers = false;
+    w->stance = before;
     return wrong;
 }
 
@@ -239,7 +238,7 @@ fault sendings_await(struct far *w, enum row row, size_t first, size_t end)
 void sendings_forget(struct far *w)
 {
     for (struct sending **at = &w->sendings; *at;)
-        if ((*at)->offer) /* that nobody has taken */
+        if ((*at)->offer) /* that was not fetched */
             take_off(w, at);
         else
             at = &(*at)->next;

@@ -3,9 +3,9 @@
  *   heard --(three signs are missing)--> suspected --(nothing for patience)--> stalled: given up by all
  *     ^------------(anything from it)--------'
  *
- * Whoever waits or has a lesson computed looks round and gives signs of life, whatever its program waits for;
- * a process that is stopped or whose machine hangs does not. The leader hears everyone's, everyone the
- * leader's, and the leader's say whom it suspects. As long as somebody is suspected nobody's patience with a
+ * A member that waits or has a lesson computed looks round and gives signs of life, whatever its program waits for;
+ * a process that is stopped or whose machine hangs does not. The leader hears those of all members, they the
+ * leader's, and the leader's say which member it suspects. As long as one is suspected no member's patience with a
  * peer ends, since that peer may itself wait for the suspect, over any number of others: so the first that is
  * given up is the one that has stalled.
  */
@@ -28,7 +28,7 @@ static void say_alive(struct far *w, double now)
     if (is_leader(w))
         far_tell_all(w, MSG_ALIVE, w->suspect);
     else
-        far_tell(w, 0, MSG_ALIVE, NOBODY, NULL, 0);
+        far_tell(w, 0, MSG_ALIVE, NO_MEMBER, NULL, 0);
     if (!is_leader(w) && !w->has_said_stop && w->watcher.has_to_stop &&
         w->watcher.has_to_stop(w->watcher.ctx)) {
         w->has_said_stop = true;
@@ -36,18 +36,18 @@ static void say_alive(struct far *w, double now)
     }
 }
 
-void silence_hear_alive(struct far *w, const struct message *m)
+void silence_hear_alive(struct far *w, const struct incoming *m)
 {
     if (m->from == 0)
         w->suspect = m->head.tag;
 }
 
-bool silence_suspects_somebody(const struct far *w)
+bool silence_has_suspect(const struct far *w)
 {
-    return w->suspect != NOBODY;
+    return w->suspect != NO_MEMBER;
 }
 
-/* While this process did not listen nobody was silent. */
+/* While this process did not listen no member was silent. */
 static void leave_out_absence(struct far *w, double now)
 {
     double absent_s = now - w->listened_s;
@@ -81,7 +81,7 @@ void silence_look(struct far *w, double now)
         return;
     say_alive(w, now);
     if (is_leader(w) || w->suspect == 0)
-        w->suspect = NOBODY;
+        w->suspect = NO_MEMBER;
     for (size_t i = 0; i < (is_leader(w) ? w->n : 1); i++)
         if (i != w->link.self && !w->peers[i].is_gone && !w->peers[i].has_closed)
             judge(w, i, now - w->peers[i].heard_s);

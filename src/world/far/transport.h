@@ -6,7 +6,7 @@
  *            copied on the way; those of a member come in the order of their packets, cut alike at both ends
  *
  * Everything happens in these functions, called from one thread of each member, and none of them waits.
- * Whoever waits asks for the next packet and for passages again and again, so a transport may do its work
+ * A member that waits asks for the next packet and for passages again and again, so a transport may do its work
  * there.
  */
 #ifndef VECHE_WORLD_FAR_TRANSPORT_H
@@ -26,7 +26,7 @@ struct transport {
     size_t self, n;    /* this member and how many there are */
     size_t most_bytes; /* of one body */
     bool others_live;  /* where a process is gone its launcher lets the others go on */
-    bool is_busy;      /* with something of its own, and rings nobody's bell when it is done */
+    bool is_busy;      /* with something of its own, and rings no bell when it is done */
 };
 
 struct transport_ops {
@@ -45,7 +45,7 @@ struct transport_ops {
     void (*find_gone)(struct transport *t, void (*gone)(void *ctx, size_t member), void *ctx);
     /* Ends the processes of all members, this one too. */
     void (*abort)(struct transport *t);
-    /* `all_are_here`: nobody is gone, all members call this together, and nothing is on its way. Else what
+    /* `all_are_here`: none is gone, all members call this together, and nothing is on its way. Else what
      * is on its way may still be written and read for ever. */
     void (*close)(struct transport *t, bool all_are_here);
 

@@ -150,7 +150,7 @@ static fault find_terms(const struct far *w, const struct term *terms, size_t n,
         weights[i] = (float)terms[i].weight;
         ptrdiff_t shift = terms[i].shift;
         from[i] = terms[i].parcel
-                      ? message_floats(w, terms[i].parcel->rows, terms[i].row, first + shift, end + shift)
+                      ? incoming_floats(w, terms[i].parcel->rows, terms[i].row, first + shift, end + shift)
                       : row_of(w, terms[i].row) + first + shift;
         if (!from[i])
             return FAIL(FAULT_USAGE, "agent %zu was sent other floats than it wants to mix", w->link.self);
@@ -181,7 +181,7 @@ static fault far_mix(struct link *l, enum row into, size_t first, size_t end, co
     size_t size = floats_of(w, into);
     const float *from_here[MOST_TERMS], **from = n > MOST_TERMS ? malloc(n * sizeof *from) : from_here;
     float weights_here[MOST_TERMS], *weights = n > MOST_TERMS ? malloc(n * sizeof *weights) : weights_here;
-    end = end < size ? end : size;
+    end = smaller(end, size);
     fault f = from && weights ? OK : OUT_OF_MEMORY;
     if (!f && n && first < end)
         f = mix_rows(w, into, first, end, terms, n, from, weights);
@@ -194,7 +194,7 @@ static fault far_mix(struct link *l, enum row into, size_t first, size_t end, co
     return f;
 }
 
-/* Numbers are there at once: a program begins again at the end of a round, so nobody has to be told them again. */
+/* Numbers are there at once: a program begins again at the end of a round, so no member has to be told them again. */
 static fault far_number(struct link *l, const struct question *asked, double *out)
 {
     struct far *w = far_of(l);
@@ -217,7 +217,7 @@ static bool far_can_reach(const struct link *l, size_t peer)
     return !far_in(l)->peers[peer].is_gone;
 }
 
-/* Nobody is let in again while a run goes on. */
+/* None is let in again while a run goes on. */
 static bool far_may_return(const struct link *l, size_t peer)
 {
     return far_can_reach(l, peer);
@@ -242,7 +242,7 @@ static bool far_others_go_on(const struct link *l, double since_s)
     return false;
 }
 
-/* The leader takes the number of rounds from everybody's account. */
+/* The leader takes the number of rounds from the accounts of all. */
 static void far_skip_rounds(struct link *l, uint64_t n)
 {
     (void)l;

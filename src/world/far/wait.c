@@ -1,7 +1,7 @@
 /* wait.c - how one waits: whatever comes is received meanwhile, and every wait comes to an end.
  *
- * Whoever waits for a peer does so for no longer than patience, but for the time in which somebody is suspected to have stalled
- * (silence.c); whoever waits for all goes on for as long as the leader hears from everyone.
+ * A member waits for a peer for no longer than patience, but for the time in which a member is suspected to have stalled
+ * (silence.c); it waits for all for as long as the leader hears from them.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static double long_nap_s(const struct far *w)
     return fmin(0.02, patience_of(w) / 16);
 }
 
-/* The transport has something to do that nobody will ring for. */
+/* The transport has something to do that no bell will ring for. */
 static bool is_moving(const struct far *w)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -77,8 +77,9 @@ static struct pauses pauses_begin(void)
     return (struct pauses){.nap_s = LEAST_NAP_S, .began_s = clock_now_s()};
 }
 
-/* What was offered may be read where it lies for as long as it takes to fetch it, in which what it waits for often comes: so nobody loses
- * more by fetching, or by not fetching, than that time once. Seconds until then; with nothing offered it is now. */
+/* What was offered may be read where it lies for as long as it takes to fetch it, in which what it waits for often comes:
+ * so no member loses more by fetching, or by not fetching, than that time once. Seconds until then; with nothing offered it
+ * is now. */
 static double fetches_in_s(const struct far *w, const struct pauses *p)
 {
     return w->lessons.is_running ? 0 : p->began_s + fetch_takes_s(w) - clock_now_s();
@@ -105,7 +106,7 @@ static void rest(struct far *w, uint32_t heard, struct pauses *p)
     if (in_s > 0)
         nap_s = fmin(nap_s, in_s);
     double left_s = w->alarm_s - clock_now_s();
-    bool is_news = bell_await_readers(w, w->awaits_readers || w->asked); /* an answer may have to wait for them, too */
+    bool is_news = bell_await_readers(w, w->stance == AWAITS_READERS || w->asked); /* an answer may have to wait for them, too */
     if (left_s > 0 && !is_news)
         bell_sleep(w, heard, fmin(nap_s, left_s));
 }
@@ -158,7 +159,7 @@ fault wait_until(struct far *w, is_done *done, const void *ctx, size_t whom)
             char name[128];
             return FAIL(FAULT_PEER, "%s is gone", far_member_called(w, whom, name));
         }
-        if (!w->is_still && far_now_s(w) - since > patience_of(w) && !silence_suspects_somebody(w)) {
+        if (!w->is_still && far_now_s(w) - since > patience_of(w) && !silence_has_suspect(w)) {
             char name[128] = "anyone";
             return FAIL(FAULT_TIMEOUT, "agent %zu waited %g s for %s in vain", w->link.self, patience_of(w),
                         whom == ANYONE ? name : far_member_called(w, whom, name));

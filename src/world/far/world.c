@@ -54,7 +54,7 @@ static bool may_warm_up(const struct far *w, const void *ctx)
     return w->may_warm_up;
 }
 
-/* What the leader wrote into everybody's rows is there before its word. */
+/* What the leader wrote into the rows of all is there before its word. */
 static fault warm_up(struct far *w)
 {
     if (is_leader(w))
@@ -63,7 +63,7 @@ static fault warm_up(struct far *w)
         TRY(wait_for_members(w, may_warm_up, NULL));
     TRY(lessons_warm_up(w));
     w->is_cold = false;
-    return is_leader(w) ? pause_make_quiet(w) : OK; /* nobody is cold any more */
+    return is_leader(w) ? pause_make_quiet(w) : OK; /* none is cold any more */
 }
 
 static fault lead(struct far *w)
@@ -79,7 +79,7 @@ static fault lead(struct far *w)
     return OK;
 }
 
-/* Whoever fails tells the leader, who ends the run; and stays until it is told to go, since others may
+/* A member that fails tells the leader, which ends the run; and stays until it is told to go, since others may
  * still be looked at. */
 static fault follow(struct far *w)
 {
@@ -155,7 +155,7 @@ fault far_open(const struct ranks *ranks, struct transport *transport, const str
                       .pause_at = NEVER,
                       .alarm_s = NO_ALARM,
                       .is_cold = true,
-                      .suspect = NOBODY};
+                      .suspect = NO_MEMBER};
     w->link.ops = &w->verbs;
     w->verbs.name = ranks->door->name;
     w->verbs.sum = transport->ops->sum;
@@ -187,13 +187,13 @@ static bool all_have_closed(const struct far *w)
 #define FAREWELL_S      3.0
 #define FAREWELL_LOOK_S 1e-3
 
-/* Nothing of mine is on its way. What I have offered, and nobody has fetched, nobody will. */
+/* Nothing of mine is on its way. What I have offered and was not fetched yet will never be. */
 static bool may_leave(const struct far *w)
 {
     return !sendings_are_left(w) && (is_leader(w) ? all_have_closed(w) : w->is_closed || w->peers[0].is_gone);
 }
 
-/* Nobody leaves before all have said farewell and everything they sent is here: what is left behind, a
+/* No member leaves before all have said farewell and everything they sent is here: what is left behind, a
  * later run in these processes would take for its own. Where a member does not answer any more all are
  * ended. */
 static void say_goodbye(struct far *w)

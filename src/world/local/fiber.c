@@ -331,7 +331,7 @@ void fibers_close(struct fibers *all)
     for (size_t i = 0; i < all->n; i++)
         __tsan_destroy_fiber(all->fibers[i].tsan);
 #endif
-#ifdef ASAN /* frames of a parked program would be found again by whoever gets this memory next */
+#ifdef ASAN /* frames of a parked program would be found again by the program that gets this memory next */
     __asan_unpoison_memory_region(all->memory, all->n * all->each_bytes);
 #endif
     munmap(all->memory, all->n * all->each_bytes);

@@ -19,8 +19,8 @@ enum life { LIFE_READY, LIFE_PARKED, LIFE_DONE, LIFE_DOWN };
 struct snapshot { /* floats [first, end) of a row as they were when they were sent */
     enum row row;
     size_t first, end;
-    size_t at;    /* the agent's own row while nobody has written them since, else a spare one */
-    size_t owner; /* the agent; NOBODY once they lie in a spare row */
+    size_t at;    /* the agent's own row while they were not written since, else a spare one */
+    size_t owner; /* the agent; NO_OWNER once they lie in a spare row */
     uint32_t refs;
     struct snapshot *next; /* of the same owner and row, or in the list of free ones */
 };
@@ -30,7 +30,7 @@ struct message {
     uint64_t number; /* by order of sending */
     size_t from, to;
     uint64_t tag;
-    bool given_up;  /* it arrives for nobody */
+    bool given_up;  /* it arrives, and is not received */
     bool dissolves; /* groups below its tag; `bytes` says why */
     size_t n_bytes;
     void *bytes; /* owned, or NULL */
@@ -197,7 +197,7 @@ void actor_drop_mail(struct actor *a);
 /* verbs.c */
 extern const struct link_ops local_link;
 fault local_average_now(struct local *w, struct actor *a, struct actor *peer, row_set rows);
-void local_average_lost(struct actor *a, struct actor *peer); /* nobody waits for it any more */
+void local_average_lost(struct actor *a, struct actor *peer); /* it is not waited for any more */
 fault local_adopt_now(struct local *w, struct actor *a, struct actor *peer);
 
 /* The time it takes an actor's machine to read and write so many floats. What they become is there at its
@@ -235,13 +235,13 @@ fault wires_heal_all(struct local *w);
 fault wires_partition(struct local *w, const struct event *e);
 uint64_t wires_take_part_from(const struct local *w, size_t a, size_t b);
 
-/* mail.c: the actor has waited since then for `peer`, or for ANYONE and nobody came. */
+/* mail.c: the actor has waited since then for `peer`, or for ANYONE and no message came. */
 void actor_count_wait(struct actor *a, size_t peer, double since_s);
 
 /* script.c */
 fault script_open(struct local *w);
 fault script_moment(struct local *w, const struct moment *m);
-/* Somebody who is down will be back. */
+/* An agent that is down will be back. */
 bool script_return_is_due(const struct local *w);
 
 #endif

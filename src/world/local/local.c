@@ -187,7 +187,7 @@ static fault reach_deadline(struct local *w)
     return OK;
 }
 
-/* Its machine is down and nobody knows: who waits for it goes on waiting. */
+/* Its machine is down and no other knows: those that wait for it go on waiting. */
 static bool hangs(const struct local *w, struct actor *who, size_t i)
 {
     who->in_vain = !w->actors[i].alive && !w->actors[i].is_missed;
@@ -240,7 +240,7 @@ static size_t count_done(const struct local *w)
     return done;
 }
 
-/* Nobody lives, and nobody will: where everyone is down but somebody will be back, that is waited for. */
+/* None lives, and none will: where all are down but one will be back, that one is waited for. */
 static bool is_over(const struct local *w)
 {
     if (w->n_up)
@@ -248,7 +248,7 @@ static bool is_over(const struct local *w)
     return count_done(w) || !script_return_is_due(w);
 }
 
-/* One step: everyone runs until nobody can, then the next thing happens. A replay ends in the middle of its
+/* One step: all run until none can, then the next thing happens. A replay ends in the middle of its
  * last step, where the run was saved. */
 static fault step(struct local *w)
 {
@@ -369,7 +369,7 @@ fault local_open(const struct stage *stage, struct agent *agents, struct engine 
     return OK;
 }
 
-/* Messages still under way are on the agenda, those waiting to be received in somebody's mail. */
+/* Messages still under way are on the agenda, those waiting to be received in a member's mail. */
 static void drop_messages(struct local *w)
 {
     while (!agenda_is_empty(&w->agenda)) {

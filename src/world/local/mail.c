@@ -316,7 +316,7 @@ fault actor_add_deadline(struct actor *a)
     return OK;
 }
 
-/* What one waits for a peer while one's own lesson goes on is no loss. */
+/* What a member waits for a peer while its own lesson goes on is no loss. */
 void actor_count_wait(struct actor *a, size_t peer, double since_s)
 {
     double learnt_s = a->lesson_began_s + a->lesson_takes_s, from = since_s > learnt_s ? since_s : learnt_s;

@@ -1,13 +1,13 @@
-/* rows.c - rows under way: a message refers to floats of the sender's row for as long as nobody writes them,
+/* rows.c - rows under way: a message refers to floats of the sender's row for as long as they are not written,
  * then to a copy.
  *
  * Copies are as many as there are spare rows. Where agents run ahead of others that do not read their mail,
- * the oldest of it is given up, as a network gives up what nobody fetches. */
+ * the oldest of it is given up, as a network gives up what is never fetched. */
 #include <stdlib.h>
 
 #include "world/local/inside.h"
 
-#define NOBODY ((size_t)-1)
+#define NO_OWNER ((size_t)-1)
 
 size_t local_spare_rows(size_t n_members, size_t n_edges)
 {
@@ -83,7 +83,7 @@ void snapshot_drop(struct local *w, struct snapshot *s)
 {
     if (--s->refs)
         return;
-    if (s->owner == NOBODY)
+    if (s->owner == NO_OWNER)
         w->free_rows[s->row][w->n_free_rows[s->row]++] = s->at;
     else
         leave_owner(w, s);
@@ -102,7 +102,7 @@ static fault copy_away(struct local *w, struct snapshot *s)
     size_t from = s->at;
     leave_owner(w, s);
     s->at = w->free_rows[s->row][--w->n_free_rows[s->row]];
-    s->owner = NOBODY;
+    s->owner = NO_OWNER;
     return rows_copy(w, s->row, from, s->at, s->first, s->end);
 }
 

@@ -88,8 +88,8 @@ static void notice_fall(struct local *w, size_t i, uint32_t fall, uint64_t how)
     notice(w, i, text);
 }
 
-/* The round after the latest that a living neighbour is in: nobody has begun it yet. Without a topology everyone
- * is a neighbour. Where agents form a group, that says when it takes one in, and in which round. */
+/* The round after the latest that a living neighbour is in: none has begun it yet. Without a topology all
+ * are neighbours. Where agents form a group, that says when it takes one in, and in which round. */
 static uint64_t round_to_join(const struct local *w, size_t i)
 {
     const struct agent *a = w->actors[i].agent;
@@ -193,7 +193,7 @@ fault script_open(struct local *w)
     return OK;
 }
 
-/* Whoever is down already, by the script, is left alone until the next time. */
+/* An agent that is down already, by the script, is left alone until the next time. */
 static fault random_agent(struct local *w, size_t i, uint32_t side)
 {
     const struct random_events *r = &w->stage->experiment->events.random;
@@ -223,7 +223,7 @@ static fault random_link(struct local *w, size_t i, uint32_t side)
     return expect_random(w, MOMENT_RANDOM_LINK, i, BEGINS, r->cut_every_s);
 }
 
-static bool brings_somebody_back(const struct local *w, const struct event *e)
+static bool brings_one_back(const struct local *w, const struct event *e)
 {
     for (size_t i = 0; e->kind == EVENT_RETURN && i < e->who.n; i++)
         if (w->actors[e->who.agents[i]].life == LIFE_DOWN)
@@ -235,7 +235,7 @@ bool script_return_is_due(const struct local *w)
 {
     for (size_t i = 0; i < w->agenda.n; i++) {
         const struct moment *m = &w->agenda.heap[i];
-        if (m->kind == MOMENT_SCRIPT && brings_somebody_back(w, m->what))
+        if (m->kind == MOMENT_SCRIPT && brings_one_back(w, m->what))
             return true;
         if (m->kind == MOMENT_RANDOM_AGENT && m->whom == ENDS && w->actors[m->who].life == LIFE_DOWN)
             return true;

@@ -75,7 +75,7 @@ static fault local_await(struct link *l, size_t first)
 static fault local_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
     struct actor *a = actor_of(l);
-    size_t size = row_size(&a->world->engine->setup, ROW_PARAMS), last = end < size ? end : size;
+    size_t size = row_size(&a->world->engine->setup, ROW_PARAMS), last = smaller(end, size);
     MUST_BE_UP(a);
     TRY(actor_move_floats(a, (double)(first < last ? last - first : 0) *
                            (double)optim_rows_moved(&a->world->stage->experiment->optim)));
@@ -132,7 +132,7 @@ static fault mix_now(struct link *l, enum row into, size_t first, size_t end, co
     struct actor *a = actor_of(l);
     size_t size = row_size(&a->world->engine->setup, into);
     struct blend b = {
-        .row = into, .into = l->self, .also = NO_ROW, .first = first, .end = end < size ? end : size, .n = n};
+        .row = into, .into = l->self, .also = NO_ROW, .first = first, .end = smaller(end, size), .n = n};
     struct addend here[MOST_TERMS], *addends = n > MOST_TERMS ? malloc(n * sizeof *addends) : here;
     fault f = addends ? OK : OUT_OF_MEMORY;
     if (!f && !a->alive)
@@ -162,7 +162,7 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
                        size_t n)
 {
     struct actor *a = actor_of(l);
-    size_t size = row_size(&a->world->engine->setup, into), last = end < size ? end : size;
+    size_t size = row_size(&a->world->engine->setup, into), last = smaller(end, size);
     TRY(actor_move_floats(a, first < last ? (double)rows_moved(terms, n) * (double)(last - first) : 0));
     return mix_now(l, into, first, end, terms, n);
 }

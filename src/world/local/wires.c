@@ -53,7 +53,7 @@ double wires_transfer(struct local *w, struct actor *from, struct actor *to, siz
     return end + wire.latency_s;
 }
 
-/* Whoever waits for the other end hears that it cannot be reached. */
+/* A member that waits for the other end hears that it cannot be reached. */
 static void tell_waiting(struct local *w, size_t who, size_t gone)
 {
     struct actor *a = &w->actors[who];

@@ -62,7 +62,7 @@ static fault check_launch(const struct experiment *e)
 }
 
 /* How much of ours is under way, after a change. MPI belongs to the whole process and not to a run, so it
- * is MPI that keeps this, as the name of a communicator that nobody else has. */
+ * is MPI that keeps this, as the name of a communicator of our own. */
 static int under_way(int change)
 {
     char name[MPI_MAX_OBJECT_NAME];
@@ -107,9 +107,9 @@ static fault check_launcher(size_t n_ranks)
         launched(), library, strncmp(library, "Open", 4) == 0 ? "pmix" : "pmi2");
 }
 
-/* Open MPI gives the core away in every poll that finds nothing, where ranks outnumber cores: whoever
- * looks round beside a lesson then gets it back when the lesson's slice of time is over, milliseconds
- * later. Here nobody waits in MPI, but sleeps (far/wait.c). It reads this before anything else. */
+/* Open MPI gives the core away in every poll that finds nothing, where ranks outnumber cores: a rank
+ * that looks round beside a lesson then gets it back when the lesson's slice of time is over, milliseconds
+ * later. Here no rank waits in MPI, but sleeps (far/wait.c). It reads this before anything else. */
 static void tell_open_mpi_not_to_yield(void)
 {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
@@ -124,7 +124,7 @@ static void expect_calls(void)
 
 /* ---- together ---- */
 
-/* Until a request is done; a rank that does not come cannot be named, since nobody has heard of it yet.
+/* Until a request is done; a rank that does not come cannot be named, since no other has heard of it yet.
  * After that MPI is of no more use to this process. */
 fault mpi_wait_together(MPI_Request *request, double patience_s)
 {

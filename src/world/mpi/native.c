@@ -1,4 +1,4 @@
-/* native.c - the MPI's own collectives, for `algorithm: native`. Nobody waits in them: they are looked
+/* native.c - the MPI's own collectives, for `algorithm: native`. No member waits in them: they are looked
  * after with everything else that travels. */
 #include "world/mpi/inside.h"
 
@@ -29,8 +29,8 @@ fault native_wait_for_all(struct far *w, MPI_Request *request)
         far_member_called(w, who, name));
 }
 
-/* All wait for all, and cannot tell for whom: whoever is silent is named by the leader, who hears from
- * everyone. */
+/* All wait for all, and cannot tell for whom: a silent member is named by the leader, which hears from
+ * all. */
 fault mpi_sum(struct link *l, enum row row, size_t first, size_t end)
 {
     struct far *w = far_of(l);

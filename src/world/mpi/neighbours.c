@@ -15,7 +15,7 @@ static fault find_neighbours(struct near *near, const struct topology *t, size_t
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++) {
         near->whom[i] = (int)t->neighbour[t->first[self] + i];
-        near->counts[i] = 1; /* what a neighbour weighs for whoever lays out the graph */
+        near->counts[i] = 1; /* what a neighbour weighs where the MPI lays out the graph */
         near->types[i] = MPI_FLOAT;
     }
     return OK;
@@ -52,7 +52,7 @@ static fault gather_piece(struct far *w, enum row row, size_t first, size_t end,
     for (int i = 0; i < near->n; i++) {
         near->counts[i] = (int)(end - first);
         MPI_Get_address(row_of(w, row) + first, &near->from[i]);
-        MPI_Get_address(message_floats(w, out[i].rows, row, first, end), &near->to[i]);
+        MPI_Get_address(incoming_floats(w, out[i].rows, row, first, end), &near->to[i]);
     }
     MPI_Ineighbor_alltoallw(MPI_BOTTOM, near->counts, near->from, near->types, MPI_BOTTOM, near->counts,
                             near->to, near->types, near->comm, &request);
@@ -80,7 +80,7 @@ fault mpi_gather_near(struct link *l, struct span span, struct parcel *out)
     TRY(meet_neighbours(w));
     size_t n = (size_t)mpi_of(w)->near.n;
     for (size_t i = 0; i < n; i++) {
-        struct message *m = message_new(w, n_bytes);
+        struct incoming *m = incoming_new(w, n_bytes);
         if (!m)
             return OUT_OF_MEMORY;
         m->from = (size_t)mpi_of(w)->near.whom[i];

@@ -4,7 +4,7 @@
  *   agent 3 has `seen` the look  <--
  *
  * An answer is kept as the message that it is, and belongs to the world; who asked copies what it wants out of it. So an answer
- * that comes when nobody waits any more, since a rank was lost meanwhile, is written nowhere, and by its number it answers no
+ * that comes when it is no longer waited for, since a rank was lost meanwhile, is written nowhere, and by its number it answers no
  * later question.
  */
 #include <math.h>
@@ -43,18 +43,18 @@ static bool is_far(const struct far *w, size_t at)
 
 /* ---- serving ---- */
 
-static void serve_write(struct far *w, const struct message *m)
+static void serve_write(struct far *w, const struct incoming *m)
 {
     for (enum row row = 0; row < w->engine->setup.rows.n; row++) {
         size_t n = m->head.rows & 1u << row ? floats_of(w, row) : 0;
         if (n)
-            memcpy(row_of(w, row), message_floats(w, m, row, 0, n), n * sizeof(float));
+            memcpy(row_of(w, row), incoming_floats(w, m, row, 0, n), n * sizeof(float));
     }
     w->writes++;
 }
 
 /* Of samples that are there. */
-static void serve_exam(struct far *w, const struct message *m)
+static void serve_exam(struct far *w, const struct incoming *m)
 {
     struct exam exam;
     bool is_exam = packet_read_exam(m->bytes, (size_t)m->head.n_bytes, &exam);
@@ -75,7 +75,7 @@ static void close_down(struct far *w, bool well)
     wait_break_off(w, FAIL(FAULT_ELSEWHERE, "the run has ended"));
 }
 
-void look_serve(struct far *w, struct message *m)
+void look_serve(struct far *w, struct incoming *m)
 {
     struct account account;
     switch (m->head.kind) {
@@ -118,11 +118,11 @@ static bool has_seen(const struct far *w, size_t member)
     return w->peers[member].seen && w->peers[member].seen->head.tag == w->look;
 }
 
-void look_hear(struct far *w, struct message *m)
+void look_hear(struct far *w, struct incoming *m)
 {
-    struct message **seen = &w->peers[m->from].seen;
+    struct incoming **seen = &w->peers[m->from].seen;
     bool in_vain = m->head.tag != w->look;
-    message_drop(w, in_vain ? m : *seen);
+    incoming_drop(w, in_vain ? m : *seen);
     if (!in_vain)
         *seen = m;
 }
@@ -157,7 +157,7 @@ static fault hear_exam(struct far *w, struct exam *exam)
     TRY(wait_for_members(w, has_seen_or_is_gone, &exam->replica));
     if (!has_seen(w, exam->replica))
         return OK;
-    const struct message *m = w->peers[exam->replica].seen;
+    const struct incoming *m = w->peers[exam->replica].seen;
     if (m->head.kind != MSG_EXAMINED || !packet_read_exam(m->bytes, (size_t)m->head.n_bytes, &there))
         return refuse(w, exam->replica);
     exam->loss = there.loss;
@@ -195,7 +195,7 @@ static fault read_row(struct world *world, enum row row, size_t at, float *float
         TRY(wait_for_members(w, has_seen_or_is_gone, &at));
     }
     size_t n = floats_of(w, row);
-    const float *from = is_far(w, at) ? message_floats(w, w->peers[at].seen, row, 0, n) : own_row(w, row, at);
+    const float *from = is_far(w, at) ? incoming_floats(w, w->peers[at].seen, row, 0, n) : own_row(w, row, at);
     if (n && !from)
         return refuse(w, at);
     if (n)
@@ -224,7 +224,7 @@ static fault blend(struct world *world, enum row row, const struct addend *adden
     struct far *w = far_world_of(world);
     size_t n_floats = floats_of(w, row);
     float *sum = own_row(w, row, world_model_row(w->stage));
-    struct message *room = message_new(w, n_floats * sizeof(float));
+    struct incoming *room = incoming_new(w, n_floats * sizeof(float));
     fault f = room ? OK : OUT_OF_MEMORY;
     float *one = room ? (float *)(void *)room->bytes : NULL;
     for (size_t i = 0; !f && i < n; i++) {
@@ -234,7 +234,7 @@ static fault blend(struct world *world, enum row row, const struct addend *adden
         if (!f)
             host_blend(sum, terms, factors, i ? 2 : 1, n_floats);
     }
-    message_drop(w, room);
+    incoming_drop(w, room);
     return f;
 }
 
@@ -243,7 +243,7 @@ static size_t n_rows(const struct world *world)
     return far_world_in(world)->n + 1;
 }
 
-/* At the end of a round nobody needs a gradient any more. */
+/* At the end of a round no gradient is needed any more. */
 static void rows_needed(const struct world *world, enum row row, bool *needed)
 {
     const struct far *w = far_world_in(world);

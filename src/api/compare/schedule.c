@@ -1,4 +1,4 @@
-/* plan.c - which experiments a comparison is made of.
+/* schedule.c - which experiments a comparison is made of.
  *
  *   no lists:  every strategy there is that fits, with its default settings; the file's own as it is written
  *   lists:     every combination of their values
@@ -27,10 +27,10 @@
 
 enum { MOST_METHODS = 1000, MOST_OVERS = 64, MOST_CHANGES = MOST_OVERS + 16, NAME_LENGTH = 80 };
 
-struct planner {
+struct scheduler {
     const veche_experiment *base;
     const veche_options *options;
-    struct plan *plan;
+    struct run_schedule *schedule;
     size_t n_ranks;                    /* 0: all members live in this process */
     const char *changes[MOST_CHANGES]; /* of the method at hand: overrides */
     size_t n_changes;
@@ -40,14 +40,14 @@ struct planner {
     struct measured measured;     /* of the last method that asked for it */
 };
 
-static void tell(const struct planner *p, const char *text)
+static void tell(const struct scheduler *p, const char *text)
 {
     veche_event event = {.kind = VECHE_NOTICE, .text = text};
     if (text && p->options && p->options->watch)
         p->options->watch(p->options->ctx, &event);
 }
 
-static fault change(struct planner *p, const char *assignment)
+static fault change(struct scheduler *p, const char *assignment)
 {
     if (!assignment)
         return OUT_OF_MEMORY;
@@ -57,16 +57,16 @@ static fault change(struct planner *p, const char *assignment)
 
 /* ---- names ---- */
 
-static bool is_taken(const struct plan *plan, const char *name)
+static bool is_taken(const struct run_schedule *schedule, const char *name)
 {
-    for (size_t i = 0; i < plan->n; i++)
-        if (text_is(plan->methods[i].name, name))
+    for (size_t i = 0; i < schedule->n; i++)
+        if (text_is(schedule->methods[i].name, name))
             return true;
     return false;
 }
 
 /* A label as the name of a folder: letters, digits, '.', '_' and single '-', unlike those before it. */
-static const char *folder_name(struct plan *plan, const char *label)
+static const char *folder_name(struct run_schedule *schedule, const char *label)
 {
     char name[NAME_LENGTH + 1];
     size_t n = 0;
@@ -78,17 +78,17 @@ static const char *folder_name(struct plan *plan, const char *label)
     while (n && name[n - 1] == '-')
         n--;
     name[n] = 0;
-    const char *unlike = n ? arena_text(&plan->arena, name) : "method";
-    for (int i = 2; unlike && is_taken(plan, unlike); i++)
-        unlike = arena_printf(&plan->arena, "%s-%d", n ? name : "method", i);
+    const char *unlike = n ? arena_text(&schedule->arena, name) : "method";
+    for (int i = 2; unlike && is_taken(schedule, unlike); i++)
+        unlike = arena_printf(&schedule->arena, "%s-%d", n ? name : "method", i);
     return unlike;
 }
 
 /* ---- one method ---- */
 
-static fault become_rival(struct planner *p, const struct experiment *e, int64_t agents)
+static fault become_rival(struct scheduler *p, const struct experiment *e, int64_t agents)
 {
-    struct arena *arena = &p->plan->arena;
+    struct arena *arena = &p->schedule->arena;
     TRY(change(p, "agents=1"));
     TRY(change(p, "machines.speed=1"));
     TRY(change(p, "machines.stragglers=none"));
@@ -109,7 +109,7 @@ static fault become_rival(struct planner *p, const struct experiment *e, int64_t
     return change(p, arena_printf(arena, "optim.lr=%.17g", lr * (double)agents));
 }
 
-static fault add_topology(struct planner *p, int64_t agents)
+static fault add_topology(struct scheduler *p, int64_t agents)
 {
     char text[256];
     if (!p->told_topology) {
@@ -118,11 +118,11 @@ static fault add_topology(struct planner *p, int64_t agents)
         tell(p, text);
     }
     p->told_topology = true;
-    return change(p, arena_printf(&p->plan->arena, "topology=exponential:%lld", (long long)agents));
+    return change(p, arena_printf(&p->schedule->arena, "topology=exponential:%lld", (long long)agents));
 }
 
 /* Whether the samples are here: they are opened, once for each set. On ranks the leader needs its own. */
-static fault check_data(struct planner *p, const struct experiment *e)
+static fault check_data(struct scheduler *p, const struct experiment *e)
 {
     struct dataset *d;
     if (e->data.set.kind == p->data_seen)
@@ -133,10 +133,10 @@ static fault check_data(struct planner *p, const struct experiment *e)
     return OK;
 }
 
-/* A graph of another size is of no use to anybody; who needs none does not miss it. */
-static fault fit_to_ranks(struct planner *p, const struct experiment *e, int64_t *agents)
+/* A graph of another size is of no use; a strategy that needs none does not miss it. */
+static fault fit_to_ranks(struct scheduler *p, const struct experiment *e, int64_t *agents)
 {
-    struct arena *arena = &p->plan->arena;
+    struct arena *arena = &p->schedule->arena;
     TRY(experiment_agents_of_ranks(e, p->n_ranks, agents));
     TRY(change(p, arena_printf(arena, "agents=%lld", (long long)*agents)));
     if (e->topology.graph && !strategy_row(e)->needs_topology)
@@ -144,7 +144,7 @@ static fault fit_to_ranks(struct planner *p, const struct experiment *e, int64_t
     return OK;
 }
 
-static fault fit(struct planner *p)
+static fault fit(struct scheduler *p)
 {
     struct experiment *e;
     fault f = OK;
@@ -162,7 +162,7 @@ static fault fit(struct planner *p)
 }
 
 /* Methods that ask the same of the machine share one measurement. */
-static fault measure_once(struct planner *p, struct experiment *e)
+static fault measure_once(struct scheduler *p, struct experiment *e)
 {
     char text[256], before[sizeof p->measured.of];
     strcpy(before, p->measured.of);
@@ -172,7 +172,7 @@ static fault measure_once(struct planner *p, struct experiment *e)
     return OK;
 }
 
-static fault examine(struct planner *p, const char **yaml)
+static fault examine(struct scheduler *p, const char **yaml)
 {
     struct experiment *e;
     char *text = NULL;
@@ -186,33 +186,33 @@ static fault examine(struct planner *p, const char **yaml)
         f = experiment_print(e, &text);
     experiment_free(e);
     TRY(f);
-    *yaml = arena_text(&p->plan->arena, text);
+    *yaml = arena_text(&p->schedule->arena, text);
     free(text);
     return *yaml ? OK : OUT_OF_MEMORY;
 }
 
-/* Adds the experiment that the changes make to the plan. */
-static fault add_method(struct planner *p, const char *label)
+/* Adds the experiment that the changes make to the schedule. */
+static fault add_method(struct scheduler *p, const char *label)
 {
-    struct plan *plan = p->plan;
-    struct method m = {.label = label, .name = folder_name(plan, label)};
+    struct run_schedule *schedule = p->schedule;
+    struct method m = {.label = label, .name = folder_name(schedule, label)};
     if (!m.name)
         return OUT_OF_MEMORY;
     TRY(fit(p));
-    TRY(change(p, arena_printf(&plan->arena, "name=%s", m.name)));
+    TRY(change(p, arena_printf(&schedule->arena, "name=%s", m.name)));
     TRY(examine(p, &m.yaml));
-    plan->methods[plan->n++] = m;
+    schedule->methods[schedule->n++] = m;
     return OK;
 }
 
 /* ---- the built-in set ---- */
 
-static fault plan_all(struct planner *p)
+static fault schedule_all(struct scheduler *p)
 {
-    struct plan *plan = p->plan;
+    struct run_schedule *schedule = p->schedule;
     p->chooses_kind = true;
-    plan->methods = ARENA_NEW(&plan->arena, struct method, strategy_kinds.n);
-    if (!plan->methods)
+    schedule->methods = ARENA_NEW(&schedule->arena, struct method, strategy_kinds.n);
+    if (!schedule->methods)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < strategy_kinds.n; i++) {
         const struct kind *k = kinds_at(&strategy_kinds, i);
@@ -220,17 +220,17 @@ static fault plan_all(struct planner *p)
         if (k->missing)
             continue;
         if (k != p->base->parsed->strategy.kind)
-            TRY(change(p, arena_printf(&plan->arena, "strategy={kind: %s}", k->name)));
+            TRY(change(p, arena_printf(&schedule->arena, "strategy={kind: %s}", k->name)));
         fault f = add_method(p, k->name);
         if (!f)
             continue;
         enum fault_kind why = fault_kind_of(f);
         if (why != FAULT_EXPERIMENT && why != FAULT_USAGE && why != FAULT_SHAPE)
             return f; /* nothing about the method */
-        tell(p, arena_printf(&plan->arena, "%s is left out: %s", k->name, fault_text(f)));
+        tell(p, arena_printf(&schedule->arena, "%s is left out: %s", k->name, fault_text(f)));
         fault_drop(f);
     }
-    if (plan->n == 0)
+    if (schedule->n == 0)
         return FAIL(FAULT_EXPERIMENT, "%s: no strategy fits this experiment", p->base->source);
     return OK;
 }
@@ -243,20 +243,19 @@ static bool is_about_kind(const struct over *o)
 }
 
 /* A kind other than the file's begins with its own default settings. */
-static const char *assignment(struct planner *p, const struct over *o, const char *value)
+static const char *assignment(struct scheduler *p, const struct over *o, const char *value)
 {
-    struct arena *arena = &p->plan->arena;
+    struct arena *arena = &p->schedule->arena;
     if (!text_is(o->key, "strategy.kind") || text_is(value, p->base->parsed->strategy.kind->name))
         return arena_printf(arena, "%s=%s", o->key, value);
     return arena_printf(arena, "strategy={kind: %s}", value);
 }
 
-/* The method that takes value number index[i] of list i. Lists of one value are in no label unless all are.
- */
-static fault add_combination(struct planner *p, const struct over *overs, size_t n, const size_t *index,
+/* The method that takes value number index[i] of list i. Lists of one value are in no label unless all are. */
+static fault add_combination(struct scheduler *p, const struct over *overs, size_t n, const size_t *index,
                              size_t combinations)
 {
-    struct arena *arena = &p->plan->arena;
+    struct arena *arena = &p->schedule->arena;
     const char *label = "";
     p->n_changes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -271,13 +270,13 @@ static fault add_combination(struct planner *p, const struct over *overs, size_t
 }
 
 /* Lists about the strategy itself come first: what belongs to it is put over it. */
-static fault read_overs(struct planner *p, const char *const *texts, size_t n, struct over *overs)
+static fault read_overs(struct scheduler *p, const char *const *texts, size_t n, struct over *overs)
 {
     struct over read;
     size_t at = 0;
     for (int about_kind = 1; about_kind >= 0; about_kind--)
         for (size_t i = 0; i < n; i++) {
-            TRY(over_read(texts[i], &p->plan->arena, &read));
+            TRY(over_read(texts[i], &p->schedule->arena, &read));
             if (is_about_kind(&read) == (about_kind == 1))
                 overs[at++] = read;
         }
@@ -299,7 +298,7 @@ static fault read_overs(struct planner *p, const char *const *texts, size_t n, s
     return OK;
 }
 
-static fault plan_lists(struct planner *p, const char *const *texts, size_t n)
+static fault schedule_lists(struct scheduler *p, const char *const *texts, size_t n)
 {
     struct over overs[MOST_OVERS];
     size_t index[MOST_OVERS] = {0}, combinations = 1;
@@ -312,8 +311,8 @@ static fault plan_lists(struct planner *p, const char *const *texts, size_t n)
         if (combinations > MOST_METHODS)
             return FAIL(FAULT_USAGE, "the lists have more than %d combinations", MOST_METHODS);
     }
-    p->plan->methods = ARENA_NEW(&p->plan->arena, struct method, combinations);
-    if (!p->plan->methods)
+    p->schedule->methods = ARENA_NEW(&p->schedule->arena, struct method, combinations);
+    if (!p->schedule->methods)
         return OUT_OF_MEMORY;
     for (size_t done = 0; done < combinations; done++) {
         TRY(add_combination(p, overs, n, index, combinations));
@@ -323,15 +322,15 @@ static fault plan_lists(struct planner *p, const char *const *texts, size_t n)
     return OK;
 }
 
-fault compare_plan(const veche_experiment *e, const char *const *over, size_t n_over,
-                   const veche_options *options, size_t n_ranks, struct plan *out)
+fault compare_schedule(const veche_experiment *e, const char *const *over, size_t n_over,
+                   const veche_options *options, size_t n_ranks, struct run_schedule *out)
 {
-    *out = (struct plan){.target = NAN, .n_ranks = n_ranks};
-    struct planner p = {.base = e, .options = options, .plan = out, .n_ranks = n_ranks};
+    *out = (struct run_schedule){.target = NAN, .n_ranks = n_ranks};
+    struct scheduler p = {.base = e, .options = options, .schedule = out, .n_ranks = n_ranks};
     out->name = arena_text(&out->arena, e->parsed->name);
     if (!out->name)
         return OUT_OF_MEMORY;
-    return n_over ? plan_lists(&p, over, n_over) : plan_all(&p);
+    return n_over ? schedule_lists(&p, over, n_over) : schedule_all(&p);
 }
 
 fault method_is_for_one(const struct method *m, bool *out)
@@ -352,8 +351,8 @@ fault method_door(const struct method *m, const struct world_door **out)
     return OK;
 }
 
-void plan_release(struct plan *p)
+void schedule_release(struct run_schedule *p)
 {
     arena_release(&p->arena);
-    *p = (struct plan){0};
+    *p = (struct run_schedule){0};
 }
