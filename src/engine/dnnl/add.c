@@ -5,7 +5,7 @@
  */
 #include "engine/dnnl/kernels.h"
 
-static void add_forward(struct program *p, struct unit *u)
+static void add_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->fused ? u->fused->x[0] : u->x[0]);
     buffer_use(p, u->x[1]);
@@ -18,7 +18,7 @@ static void add_forward(struct program *p, struct unit *u)
 
 /* The gradient behind the relu, and the sums of the batchnorm fused into the add; gives the buffer it lies
  * in. */
-static int add_mask(struct program *p, const struct unit *u)
+static int add_mask(struct program *p, const struct op_unit *u)
 {
     int own = p->grads[u->op->out];
     if (u->op->relu || u->fused) {
@@ -40,19 +40,19 @@ static int add_mask(struct program *p, const struct unit *u)
     return u->op->relu ? own : u->dy;
 }
 
-static void add_to_first_chunk(const struct task *t, const struct unit *u)
+static void add_to_first_chunk(const struct task *t, const struct op_unit *u)
 {
     add_two(&u->in, t->n, task_chunk(t, u->prior[0]), task_chunk(t, u->g), task_chunk(t, u->dx[0]));
 }
 
-static void add_to_second_chunk(const struct task *t, const struct unit *u)
+static void add_to_second_chunk(const struct task *t, const struct op_unit *u)
 {
     add_two(&u->in, t->n, task_chunk(t, u->prior[1]), task_chunk(t, u->g), task_chunk(t, u->dx[1]));
 }
 
 /* Both inputs have the same gradient: one that had none yet borrows the buffer, the other adds it to its own.
  */
-static void add_backward(struct program *p, struct unit *u)
+static void add_backward(struct program *p, struct op_unit *u)
 {
     u->g = add_mask(p, u);
     for (int k = 0; k < 2; k++) {
