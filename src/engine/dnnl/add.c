@@ -1,7 +1,7 @@
 /* add.c - y = a + b, relu; the last step of a batchnorm before it may be fused in.
  *
  * Backward both inputs have the same gradient, dy behind the relu. An input whose gradient was not begun yet
- * borrows the buffer it lies in; the other adds it to its own.
+ * borrows the buffer it lies in; the other adds it to its own. Both may be one tensor, one after the other.
  */
 #include "engine/dnnl/kernels.h"
 
@@ -62,8 +62,8 @@ static void add_backward(struct program *p, struct op_unit *u)
             p->now[u->op->in[k]] = u->g;
             continue;
         }
-        if (u->op->in[0] == u->op->in[1])
-            u->prior[k] = u->g;
+        if (k == 1 && u->op->in[0] == u->op->in[1])
+            u->prior[1] = p->now[u->op->in[1]]; /* where the first one has left it */
         buffer_use(p, u->prior[k]);
         buffer_use(p, u->g);
         buffer_use(p, u->dx[k]);
