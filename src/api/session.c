@@ -118,11 +118,16 @@ static fault check_early_gradients(const struct experiment *e, const struct engi
                    setting, engine->ops->name);
 }
 
+void session_furnish(const struct experiment *e, const struct topology *t, const struct ranks *ranks,
+                     struct engine_setup *setup)
+{
+    size_t agents = (size_t)e->agents, helpers = (size_t)e->members - agents;
+    ranks->door->furnish(ranks, e, (t ? t->n_edges : 0) + helpers * agents, setup);
+}
+
 static fault open_engine(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t members = (size_t)e->members, helpers = members - (size_t)e->agents;
-    size_t n_links = (r->topology ? r->topology->n_edges : 0) + helpers * (size_t)e->agents;
     struct engine_setup setup = {
         .graph = r->graph,
         .train = &r->dataset->train,
@@ -133,7 +138,7 @@ static fault open_engine(struct veche_run *r)
         .precision = (enum precision)e->engine.precision,
         .optim = &e->optim,
     };
-    r->ranks.door->furnish(&r->ranks, e, n_links, &setup);
+    session_furnish(e, r->topology, &r->ranks, &setup);
     TRY(engine_open(e->engine.kind.kind, &setup, &r->engine));
     TRY(check_early_gradients(e, r->engine));
     engine_describe(r->engine, r->engine_line, sizeof r->engine_line);

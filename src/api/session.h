@@ -87,6 +87,10 @@ fault session_check_against(const struct experiment *e, const struct topology *t
 /* The graph an experiment names, which must have a vertex for each agent; NULL where it names none. */
 fault session_topology(const struct experiment *e, struct topology **out);
 
+/* What the engine of this process must have for its members; see world_door. `t`: the graph, or NULL. */
+void session_furnish(const struct experiment *e, const struct topology *t, const struct ranks *ranks,
+                     struct engine_setup *setup);
+
 /* Opens all an experiment names; takes the experiment, also on a fault. `ranks`: those that live through its world together, and call this
  * together; NULL: this process alone. */
 fault session_open(struct experiment *e, const struct ranks *ranks, const veche_options *options,

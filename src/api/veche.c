@@ -182,15 +182,27 @@ static fault describe_batch(const struct experiment *e, const struct graph *g, F
     return OK;
 }
 
+/* Of a process, where the world has one for each member. */
+static void describe_rows(const struct experiment *e, const struct topology *t, const struct graph *g,
+                          FILE *to)
+{
+    struct rows rows = strategy_rows(&(struct row_needs){.experiment = e, .graph = g});
+    struct ranks ranks = {.door = world_door(e)};
+    struct engine_setup setup = {0};
+    session_furnish(e, t, &ranks, &setup);
+    rows_describe(&rows, setup.n_replicas, setup.n_spare, to);
+    if (ranks.door->gather)
+        fprintf(to, "each of %lld processes has these rows\n", (long long)e->members);
+}
+
 /* The layers, and what they, the method and a lesson take of memory. */
-static fault describe(const struct experiment *e, const struct graph *g, char **out)
+static fault describe(const struct experiment *e, const struct topology *t, const struct graph *g, char **out)
 {
     struct page page;
-    struct rows rows = strategy_rows(&(struct row_needs){.experiment = e, .graph = g});
     TRY(page_open(&page));
     graph_describe(g, page.out);
     fputc('\n', page.out);
-    rows_describe(&rows, (size_t)e->members, page.out);
+    describe_rows(e, t, g, page.out);
     if (e->data.stream)
         fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n", dataset_window_mb(&e->data));
     return page_close(&page, describe_batch(e, g, page.out), out);
@@ -209,7 +221,7 @@ fault experiment_examine(const struct experiment *e, char **layers)
     if (!f)
         f = session_check_against(e, topology, graph);
     if (!f && layers)
-        f = describe(e, graph, layers);
+        f = describe(e, topology, graph, layers);
     topology_free(topology);
     graph_free(graph);
     return f;

@@ -55,8 +55,8 @@ void host_sample(const struct samples *s, const uint8_t *bytes, struct pick pick
 /* Of several threads' faults the first to come is kept. */
 void host_keep_first(_Atomic(fault) *kept, fault f);
 
-/* Whether dropout keeps element i (of the whole batch, [sample][c][h][w]) of op `op`; the same on every
- * engine. */
+/* Whether dropout keeps element i (of the whole batch, [sample][c][h][w]); the same on every engine. `key` is
+ * rng_hash(the lesson's seed, the op's number). */
 static inline bool dropout_keeps(uint64_t key, double rate, size_t i)
 {
     return (double)(rng_hash(key, i) >> 40) >= rate * 0x1p24;

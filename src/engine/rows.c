@@ -54,19 +54,26 @@ static const char *owner_of(enum row row)
                              : "network";
 }
 
-void rows_describe(const struct rows *rows, size_t n_replicas, FILE *to)
+void rows_describe(const struct rows *rows, size_t n_replicas, size_t n_spare, FILE *to)
 {
-    size_t all = 0;
+    double all = 0;
+    bool awaits_data = false;
     fprintf(to, "%-18s  %-9s  %15s  %9s\n", "row", "of", "floats", "MiB");
     for (enum row row = 0; row < rows->n; row++) {
         const struct row_entry *e = &rows->of[row];
-        if (e->size)
-            fprintf(to, "%-18s  %-9s  %15s  %9.2f\n", e->name, owner_of(row), text_count(e->size).text,
-                    (double)e->size * sizeof(float) / 0x1p20);
-        all += e->size * sizeof(float);
+        double mib = (double)e->size * sizeof(float) / 0x1p20;
+        if (e->awaits_data)
+            fprintf(to, "%-18s  %-9s  %15s\n", e->name, owner_of(row), "set by the data");
+        else if (e->size)
+            fprintf(to, "%-18s  %-9s  %15s  %9.2f\n", e->name, owner_of(row), text_count(e->size).text, mib);
+        awaits_data = awaits_data || e->awaits_data;
+        all += mib;
     }
-    fprintf(to, "rows: %.2f MiB a replica", (double)all / 0x1p20);
+    fprintf(to, "rows: %s%.2f MiB a replica", awaits_data ? "more than " : "", all);
     if (n_replicas > 1)
-        fprintf(to, ", %.2f MiB for %zu of them", (double)(all * n_replicas) / 0x1p20, n_replicas);
+        fprintf(to, ", %.2f MiB for %zu of them", all * (double)n_replicas, n_replicas);
     fputc('\n', to);
+    if (n_spare)
+        fprintf(to, "spare rows: at most %zu of each, in memory once used: copies under way, the mean model\n",
+                n_spare);
 }

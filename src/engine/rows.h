@@ -37,8 +37,9 @@ struct rows {
     struct row_entry {
         const char
             *name;   /* for people and files: "parameters", "momentum_buffer"; NULL: there is no such row */
-        size_t size; /* floats */
-        float start; /* what each is at first; parameters and statistics are then written */
+        size_t size;      /* floats */
+        bool awaits_data; /* how many is known only when the data are open, and they are not */
+        float start;      /* what each is at first; parameters and statistics are then written */
         enum {
             LIKE_NOTHING,
             LIKE_PARAMS,
@@ -62,8 +63,9 @@ static inline bool row_lasts(enum row row)
     return row != ROW_GRADS && row < ROW_INPUTS;
 }
 
-/* A line for each row: what it is called, who asked for it, its floats and memory; and the sum, of n replicas. */
-void rows_describe(const struct rows *rows, size_t n_replicas, FILE *to);
+/* A line for each row: what it is called, who asked for it, its floats and memory; the sum, of n replicas; what spare rows may
+ * take beside these. */
+void rows_describe(const struct rows *rows, size_t n_replicas, size_t n_spare, FILE *to);
 
 /* Sets of rows, a bit for each. */
 typedef unsigned row_set;

@@ -63,11 +63,12 @@ struct rows strategy_rows(const struct row_needs *n)
     const struct kept_row *kept = strategy_row(e)->kept;
     for (size_t i = 0; i < KEPT_ROWS && kept[i].name; i++) {
         bool is_needed = !kept[i].is_needed || kept[i].is_needed(e);
-        rows_keep(&rows, (struct row_entry){.name = kept[i].name,
-                                            .size = !is_needed     ? 0
-                                                    : kept[i].size ? kept[i].size(n)
-                                                                   : n->graph->size,
-                                            .like = kept[i].size ? LIKE_NOTHING : LIKE_PARAMS});
+        size_t size = !is_needed ? 0 : kept[i].size ? kept[i].size(n) : n->graph->size;
+        rows_keep(&rows,
+                  (struct row_entry){.name = kept[i].name,
+                                     .size = size,
+                                     .awaits_data = is_needed && kept[i].size && !size && !n->longest_share,
+                                     .like = kept[i].size ? LIKE_NOTHING : LIKE_PARAMS});
     }
     return rows;
 }

@@ -1,5 +1,6 @@
 /* Micro-batches and parts on the engine `cuda`: lessons in micro-batches against the judge `ref`, parts against the whole.
- * Needs a GPU; a real one takes a larger choice of networks and cuts than a pretended one.
+ * Needs a GPU; a real one takes a larger choice of networks and cuts than a pretended one, and all of them where
+ * VECHE_ALL_CUTS asks for these.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,12 +127,30 @@ static const struct way {
 } ways[] = {{3, 3, true}, {1, 1, false}, {8, 3, true}, {3, 1, false}, {8, 8, false}, {1, 1, true}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
+/* A network's cuts, and what its whole gave in each way and precision once that was asked for. */
+struct cutting {
+    const struct subject *subject;
+    struct whole *wholes[PRECISION_BF16 + 1][N_WAYS]; /* owned */
+    size_t n_cuts, n_into[MOST_PARTS + 1];
+};
+
+static void cutting_end(struct cutting *c)
+{
+    for (int p = 0; p <= PRECISION_BF16; p++)
+        for (int k = 0; k < N_WAYS; k++)
+            whole_free(c->wholes[p][k]);
+    if (all_cuts_are_asked_for())
+        print_message("%s: %zu cuts\n", c->subject->what, c->n_cuts);
+}
+
 /* Forward and in fp32 all is the whole's to the bit. In bf16 gradients of several readers in several parts are each rounded
  * before they are added. Beside a whole that is fused only losses are held to something. */
-static void check_cut(const struct subject *s, const size_t *part_of, size_t n_parts, size_t turn,
-                      enum precision precision)
+static void check_cut_in(struct cutting *c, const size_t *part_of, size_t n_parts, size_t turn,
+                         enum precision precision)
 {
+    const struct subject *s = c->subject;
     const struct way *way = &ways[turn % N_WAYS];
+    struct whole **whole = &c->wholes[precision][turn % N_WAYS];
     bool rounds = precision == PRECISION_BF16, is_other = s->is_fused && rounds;
     char what[200];
     snprintf(what, sizeof what, "%s in %s, %zu parts, cut %zu, %zu micro-batches, %zu under way%s", s->what,
@@ -148,26 +167,51 @@ static void check_cut(const struct subject *s, const size_t *part_of, size_t n_p
                             .micro_batches = way->micro_batches,
                             .flights = way->flights,
                             .splits = way->splits,
-                            .seed = s->seed + turn,
+                            .seed = s->seed + turn % N_WAYS,
                             .apart = is_other ? 1
                                      : rounds ? 5e-2
                                               : 0,
                             .loss_apart = is_other ? 2e-2 : 0,
                             .what = what};
+    if (!*whole)
+        *whole = whole_learn(&t);
+    t.whole = *whole;
     parts_agree(&t);
 }
 
-static void check_cuts(const struct subject *s, size_t n_parts, size_t turn)
+static void check_cut(struct cutting *c, const size_t *part_of, size_t n_parts, size_t turn)
+{
+    c->n_into[n_parts]++;
+    if (!cut_is_in_share())
+        return;
+    c->n_cuts++;
+    check_cut_in(c, part_of, n_parts, turn, PRECISION_FP32);
+    check_cut_in(c, part_of, n_parts, turn + 1, PRECISION_BF16);
+}
+
+static void check_random_cut(struct cutting *c, size_t n_parts, size_t turn)
 {
     size_t part_of[MOST_OPS];
-    struct rng r = rng_stream(s->seed, (uint32_t)n_parts, RNG_TEST, turn);
-    assert_true(s->g->n_ops <= MOST_OPS);
-    for (int tries = 0; tries < 100; tries++)
-        if (cut_anywhere(s->g, &r, n_parts, part_of)) {
-            check_cut(s, part_of, n_parts, turn, PRECISION_FP32);
-            check_cut(s, part_of, n_parts, turn + 1, PRECISION_BF16);
-            return;
-        }
+    struct rng r = rng_stream(c->subject->seed, (uint32_t)n_parts, RNG_TEST, turn);
+    assert_true(c->subject->g->n_ops <= MOST_OPS);
+    if (cut_anywhere(c->subject->g, &r, n_parts, part_of))
+        check_cut(c, part_of, n_parts, turn);
+}
+
+/* At every op into two, and some into three and five. */
+static void check_all_cuts(struct cutting *c, size_t turn)
+{
+    size_t part_of[MOST_OPS];
+    const struct graph *g = c->subject->g;
+    assert_true(g->n_ops <= MOST_OPS);
+    for (size_t at = 1; at < g->n_ops; at++) {
+        cut_at(g, &at, 1, part_of);
+        check_cut(c, part_of, 2, turn + at);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        check_random_cut(c, 3, turn + k);
+        check_random_cut(c, 5, turn + 2 + k);
+    }
 }
 
 /* Small enough for compute-sanitizer. */
@@ -187,12 +231,16 @@ static void small_parts_are_the_whole(void **state)
     struct graph *g = net_build(&n, (struct shape){2, 5, 6}, 4);
     struct dataset *d = random_dataset(6, g->input, 4, 30, 8);
     struct subject s = {"small", g, d, 6, false};
-    check_cuts(&s, 3, 0);
+    struct cutting c = {.subject = &s};
+    check_random_cut(&c, 3, 0);
+    assert_int_equal(c.n_into[3], 1);
+    cutting_end(&c);
     random_dataset_free(d);
     graph_free(g);
     net_release(&n);
 }
 
+/* Those that are fused in bf16 come last. */
 static void named_models_by_parts_are_the_whole(void **state)
 {
     (void)state;
@@ -200,30 +248,57 @@ static void named_models_by_parts_are_the_whole(void **state)
         const char *name;
         size_t side, n_pretended, n_real; /* cuts */
         bool is_fused;
-    } models[] = {{"resnet20", 8, 1, 6, false}, {"logistic", 8, 1, 6, false}, {"mlp:12-8", 8, 2, 6, false},
-                  {"lenet", 28, 1, 8, false},   {"resnet56", 8, 0, 4, false}, {"fashion-cnn", 28, 0, 6, true},
-                  {"resnet20", 32, 0, 6, true}};
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+    } models[] = {{"resnet20", 8, 1, 6, false},    {"logistic", 8, 1, 6, false},
+                  {"mlp:12-8", 8, 2, 6, false},    {"lenet", 28, 1, 8, false},
+                  {"resnet56", 8, 0, 4, false},    {"resnet32", 8, 0, 4, false},
+                  {"resnet44", 8, 0, 4, false},    {"resnet110", 8, 0, 4, false},
+                  {"fashion-cnn", 28, 0, 6, true}, {"resnet20", 32, 0, 6, true}};
+    enum { N_MODELS = sizeof models / sizeof *models };
+    assert_int_equal(N_MODELS, model_kinds.n + 1);
+    for (size_t i = 0; i < N_MODELS; i++) {
         struct shape shape = {models[i].name[0] == 'r' ? 3 : 1, models[i].side, models[i].side};
         struct graph *g = model_build(models[i].name, shape, 10);
         struct dataset *d = random_dataset(i, shape, 10, 40, 8);
         struct subject s = {models[i].name, g, d, 77 + i, models[i].is_fused};
-        for (size_t k = 0; k < (is_pretended() ? models[i].n_pretended : models[i].n_real); k++)
-            check_cuts(&s, 2 + k % 4, i + k);
+        struct cutting c = {.subject = &s};
+        if (all_cuts_are_asked_for())
+            check_all_cuts(&c, i);
+        else
+            for (size_t k = 0; k < (is_pretended() ? models[i].n_pretended : models[i].n_real); k++)
+                check_random_cut(&c, 2 + k % 4, i + k);
+        assert_true(is_pretended() || c.n_into[3] > 0);
+        assert_true(is_pretended() || g->n_ops < 5 || c.n_into[5] > 0);
+        cutting_end(&c);
         random_dataset_free(d);
         graph_free(g);
     }
 }
 
+static size_t n_random_into[MOST_PARTS + 1];
+
 static void check_random_network(const struct subject *s, size_t i)
 {
-    check_cuts(s, 2 + i % 4, i);
+    struct cutting c = {.subject = s};
+    if (all_cuts_are_asked_for())
+        check_all_cuts(&c, i);
+    else
+        check_random_cut(&c, 2 + i % 4, i);
+    for (size_t k = 0; k <= MOST_PARTS; k++)
+        n_random_into[k] += c.n_into[k];
+    cutting_end(&c);
 }
 
 static void random_networks_by_parts_are_the_whole(void **state)
 {
     (void)state;
-    each_random_subject(is_pretended() ? 12 : 30, check_random_network);
+    each_random_subject(all_cuts_are_asked_for() ? 200 : is_pretended() ? 12 : 30, check_random_network);
+    assert_true(n_random_into[2] > 0 && n_random_into[3] > 0 && n_random_into[5] > 0);
+}
+
+static void parts_of_streamed_samples_are_the_whole(void **state)
+{
+    (void)state;
+    streamed_parts_agree(&engine_cuda);
 }
 
 /* ---- passes of a call that have nothing in common ---- */
@@ -335,6 +410,26 @@ static void passes_of_all_kinds_go_together(void **state)
     net_release(&n);
 }
 
+/* A GPU's context lasts while anybody has an engine there, and takes longer to make than an engine. */
+static int hold_the_device(void **state)
+{
+    struct graph *g = model_build("logistic", (struct shape){1, 2, 2}, 2);
+    struct engine_setup s = {.graph = g, .rows = rows_of(g, NULL), .n_replicas = 1, .batch = 1};
+    struct engine *e = NULL;
+    must(engine_cuda.open(&s, &e));
+    *state = e;
+    return 0;
+}
+
+static int let_go(void **state)
+{
+    struct engine *e = *state;
+    const struct graph *g = e->setup.graph;
+    engine_close(e);
+    graph_free((struct graph *)g);
+    return 0;
+}
+
 /* An argument is a pattern: only the tests whose names match it are run. */
 int main(int argc, char **argv)
 {
@@ -347,9 +442,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(small_parts_are_the_whole),
         cmocka_unit_test(named_models_by_parts_are_the_whole),
         cmocka_unit_test(random_networks_by_parts_are_the_whole),
+        cmocka_unit_test(parts_of_streamed_samples_are_the_whole),
         cmocka_unit_test(passes_of_all_kinds_go_together),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, hold_the_device, let_go);
 }

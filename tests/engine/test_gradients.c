@@ -206,6 +206,34 @@ static void a_tensor_read_many_times_gathers_all_its_gradients(void **state)
     net_release(&net);
 }
 
+/* A flatten of a vector is that vector. */
+static void a_vector_joined_to_itself_gathers_all_its_gradients(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        static const char *const both[] = {"stem", "same"}, *const ends[] = {"joined", "late"};
+        struct network net = {0};
+        net_linear(&net, 5);
+        net_layer(&net, "tanh");
+        net_name(&net, "stem");
+        net_layer(&net, "flatten");
+        net_name(&net, "same");
+        net_join(&net, k ? "concat" : "add", both, 2);
+        net_layer(&net, "relu");
+        net_name(&net, "joined");
+        net_linear(&net, 4);
+        net_from(&net, "stem");
+        net_name(&net, "late");
+        net_join(&net, "concat", ends, 2);
+        net_linear(&net, 3);
+        struct graph *g = net_build(&net, (struct shape){2, 3, 3}, 3);
+        for (uint64_t seed = 0; seed < 3; seed++)
+            check_parameters(g, 2, seed);
+        graph_free(g);
+        net_release(&net);
+    }
+}
+
 static void a_block_that_begins_with_batchnorm_and_relu_leaves_its_input_alone(void **state)
 {
     (void)state;
@@ -257,6 +285,7 @@ int main(void)
         cmocka_unit_test(every_loss),
         cmocka_unit_test(every_parameter_of_random_networks),
         cmocka_unit_test(a_tensor_read_many_times_gathers_all_its_gradients),
+        cmocka_unit_test(a_vector_joined_to_itself_gathers_all_its_gradients),
         cmocka_unit_test(a_block_that_begins_with_batchnorm_and_relu_leaves_its_input_alone),
         cmocka_unit_test(the_named_models_along_random_directions),
     };

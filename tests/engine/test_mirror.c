@@ -226,6 +226,44 @@ static void it_computes_parts_to_the_same_bits(void **state)
     fixture_free(&f);
 }
 
+/* Of which nothing crosses anywhere. */
+static void it_computes_passes_of_a_whole_network_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new();
+    struct engine_setup setup = f.far->setup;
+    struct engine *by_passes = NULL;
+    setup.micro_batches = setup.flights = 2;
+    assert_null(open_mirror(&setup, &by_passes));
+    write_start(by_passes);
+    setup.flights = 0;
+    struct engine *by_lessons = NULL;
+    assert_null(open_mirror(&setup, &by_lessons));
+    write_start(by_lessons);
+    struct pick picks[BATCH];
+    struct rng r = rng_stream(1, 0, RNG_TEST, 0);
+    random_picks(&r, setup.train, true, 1, picks, BATCH);
+    struct lesson lesson = {.replica = 1, .picks = picks, .seed = 9};
+    assert_null(by_lessons->ops->learn(by_lessons, &lesson, 1));
+    double loss = 0;
+    for (size_t k = 0; k < 4; k++) {
+        struct pass pass = {.replica = 1, .picks = picks, .seed = 9};
+        pass.kind = k % 2 ? PASS_BACKWARD : PASS_FORWARD;
+        pass.flight = pass.micro = k / 2;
+        pass.adds = k / 2;
+        assert_null(by_passes->ops->pass(by_passes, &pass, 1));
+        loss += k % 2 ? 0 : pass.loss;
+    }
+    assert_true(loss == lesson.loss && loss > 0);
+    for (enum row row = ROW_PARAMS; row <= ROW_STATS; row++)
+        assert_memory_equal(by_passes->ops->floats(by_passes, row, 1),
+                            by_lessons->ops->floats(by_lessons, row, 1),
+                            row_size(&setup, row) * sizeof(float));
+    engine_close(by_passes);
+    engine_close(by_lessons);
+    fixture_free(&f);
+}
+
 static fault is_full(const struct engine_setup *setup, struct engine **out)
 {
     (void)setup, (void)out;
@@ -252,6 +290,7 @@ int main(void)
         cmocka_unit_test(it_trains_to_the_same_bits),
         cmocka_unit_test(it_examines_what_the_host_has_now),
         cmocka_unit_test(it_computes_parts_to_the_same_bits),
+        cmocka_unit_test(it_computes_passes_of_a_whole_network_to_the_same_bits),
         cmocka_unit_test(it_has_the_devices_name_and_rows_that_others_can_map),
         cmocka_unit_test(a_device_that_cannot_be_opened_says_why),
     };

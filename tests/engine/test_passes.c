@@ -9,12 +9,6 @@
 
 #include "support/parts.h"
 
-/* As many networks and cuts as the environment asks for; the suite takes a choice of them. */
-static bool all_are_asked_for(void)
-{
-    return getenv("VECHE_ALL_CUTS") != NULL;
-}
-
 static const struct engine_ops *const engines[] = {
     &engine_ref,
 #ifdef VECHE_HAS_DNNL
@@ -51,18 +45,33 @@ static void check_cut(const struct subject *s, const struct engine_ops *ops, con
                             .threads = 1 + (int)(turn / 2 % 2),
                             .seed = s->seed + turn,
                             .what = what};
-    parts_agree(&t);
+    if (cut_is_in_share())
+        parts_agree(&t);
+}
+
+/* Random cuts since the test began. */
+static size_t n_cuts_into[MOST_PARTS + 1];
+
+static int begin_to_count(void **state)
+{
+    (void)state;
+    memset(n_cuts_into, 0, sizeof n_cuts_into);
+    return 0;
+}
+
+static void some_were_cut_into_three_and_five(void)
+{
+    assert_true(n_cuts_into[3] > 0 && n_cuts_into[5] > 0);
 }
 
 static void check_random(const struct subject *s, const struct engine_ops *ops, size_t n_parts, size_t turn)
 {
     size_t part_of[MOST_OPS];
     struct rng r = rng_stream(s->seed, (uint32_t)n_parts, RNG_TEST, turn);
-    for (int tries = 0; tries < 100; tries++)
-        if (cut_anywhere(s->g, &r, n_parts, part_of)) {
-            check_cut(s, ops, part_of, n_parts, turn);
-            return;
-        }
+    if (!cut_anywhere(s->g, &r, n_parts, part_of))
+        return;
+    check_cut(s, ops, part_of, n_parts, turn);
+    n_cuts_into[n_parts]++;
 }
 
 /* Into two at every `step`-th op, from `phase` on; and at random into 2, 3 and 5. */
@@ -82,7 +91,7 @@ static void check_cuts(const struct subject *s, const struct engine_ops *ops, si
 /* The judge's loops are slow. */
 static size_t step_of(size_t step, const struct engine_ops *ops)
 {
-    return all_are_asked_for() ? 1 : ops == &engine_ref ? 4 * step : step;
+    return all_cuts_are_asked_for() ? 1 : ops == &engine_ref ? 4 * step : step;
 }
 
 static void named_models_by_parts_are_the_whole_to_the_bit(void **state)
@@ -96,7 +105,7 @@ static void named_models_by_parts_are_the_whole_to_the_bit(void **state)
                   {"resnet44", 8, 0},     {"resnet56", 8, 0}, {"resnet110", 8, 0}};
     assert_int_equal(sizeof models / sizeof *models, model_kinds.n);
     for (size_t i = 0; i < model_kinds.n; i++) {
-        if (!models[i].step && !all_are_asked_for())
+        if (!models[i].step && !all_cuts_are_asked_for())
             continue;
         struct shape shape = {i < 4 ? 1 : 3, models[i].side, models[i].side};
         struct graph *g = model_build(models[i].name, shape, 10);
@@ -107,6 +116,7 @@ static void named_models_by_parts_are_the_whole_to_the_bit(void **state)
         random_dataset_free(d);
         graph_free(g);
     }
+    some_were_cut_into_three_and_five();
 }
 
 static void check_random_network(const struct subject *s, size_t i)
@@ -118,7 +128,8 @@ static void check_random_network(const struct subject *s, size_t i)
 static void random_networks_by_parts_are_the_whole_to_the_bit(void **state)
 {
     (void)state;
-    each_random_subject(all_are_asked_for() ? 200 : 24, check_random_network);
+    each_random_subject(all_cuts_are_asked_for() ? 200 : 24, check_random_network);
+    some_were_cut_into_three_and_five();
 }
 
 /* Convolutions that engines fold with what stands before and behind them: every cut between them. */
@@ -150,23 +161,32 @@ static void wide_networks_by_parts_are_the_whole_to_the_bit(void **state)
     struct dataset *d = random_dataset(9, shape, 5, 40, 8);
     struct subject s = {"wide convolutions", g, d, 5, false};
     for (size_t k = 0; k < N_ENGINES; k++)
-        for (size_t phase = 0; phase < (engines[k] == &engine_ref ? 1
-                                        : all_are_asked_for()     ? N_WAYS
-                                                                  : 2);
+        for (size_t phase = 0; phase < (engines[k] == &engine_ref  ? 1
+                                        : all_cuts_are_asked_for() ? N_WAYS
+                                                                   : 2);
              phase++)
-            check_cuts(&s, engines[k], engines[k] == &engine_ref && !all_are_asked_for() ? 3 : 1, phase);
+            check_cuts(&s, engines[k], engines[k] == &engine_ref && !all_cuts_are_asked_for() ? 3 : 1, phase);
+    some_were_cut_into_three_and_five();
     random_dataset_free(d);
     graph_free(g);
     net_release(&net);
+}
+
+static void parts_of_streamed_samples_are_the_whole_to_the_bit(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_ENGINES; k++)
+        streamed_parts_agree(engines[k]);
 }
 
 /* An argument is a pattern: only the tests whose names match it are run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_models_by_parts_are_the_whole_to_the_bit),
-        cmocka_unit_test(wide_networks_by_parts_are_the_whole_to_the_bit),
-        cmocka_unit_test(random_networks_by_parts_are_the_whole_to_the_bit),
+        cmocka_unit_test_setup(named_models_by_parts_are_the_whole_to_the_bit, begin_to_count),
+        cmocka_unit_test_setup(wide_networks_by_parts_are_the_whole_to_the_bit, begin_to_count),
+        cmocka_unit_test_setup(random_networks_by_parts_are_the_whole_to_the_bit, begin_to_count),
+        cmocka_unit_test(parts_of_streamed_samples_are_the_whole_to_the_bit),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -73,11 +73,57 @@ static void rounding_moves_a_gradient_a_little(void **state)
     }
 }
 
+/* What a convolution of 16 channels, a batchnorm and a mean make of a lesson. Of so many groups, or with zeros where these have
+ * no weights. */
+static double loss_of(const struct engine_ops *ops, size_t groups, bool has_groups, const struct dataset *d)
+{
+    enum { CHANNELS = 16, WINDOW = 9 };
+    struct network n = {0};
+    net_conv(&n, CHANNELS, 3, 1, 1)->groups = has_groups ? (int64_t)groups : 1;
+    net_batchnorm(&n);
+    net_layer(&n, "globalpool");
+    net_linear(&n, 3);
+    struct graph *g = net_build(&n, (struct shape){CHANNELS, 32, 32}, 3);
+    struct engine *e = engine_start(ops, g, d, 1, 4, 1, 7);
+    float *params = calloc(g->size, sizeof *params);
+    struct rng r = rng_stream(6, 0, RNG_TEST, 0);
+    size_t at = 0, in_group = CHANNELS / groups;
+    for (size_t out = 0; out < CHANNELS; out++)
+        for (size_t in = 0; in < CHANNELS; in++)
+            for (size_t k = 0; k < WINDOW; k++) {
+                bool is_there = in / in_group == out / in_group;
+                if (is_there || !has_groups)
+                    params[at++] = is_there ? (float)rng_normal(&r) : 0;
+            }
+    while (at < g->size)
+        params[at++] = (float)rng_normal(&r);
+    assert_null(ops->write(e, ROW_PARAMS, 0, params));
+    struct pick picks[4] = {{.sample = 1}, {.sample = 2}, {.sample = 3}, {.sample = 4}};
+    struct lesson lesson = {.picks = picks};
+    assert_null(ops->learn(e, &lesson, 1));
+    engine_close(e);
+    free(params);
+    graph_free(g);
+    net_release(&n);
+    return lesson.loss;
+}
+
+/* Of the same numbers: a batchnorm behind groups is rounded, since nothing is fused there. */
+static void a_convolution_of_groups_is_never_fused(void **state)
+{
+    (void)state;
+    struct dataset *d = random_dataset(2, (struct shape){16, 32, 32}, 3, 10, 1);
+    assert_true(fabs(loss_of(&engine_ref, 2, true, d) - loss_of(&engine_ref, 2, false, d)) < 1e-6);
+    assert_true(loss_of(&engine_rounded, 2, true, d) != loss_of(&engine_rounded, 2, false, d));
+    random_dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_number_of_bf16_is_taken_and_of_two_the_even_one),
         cmocka_unit_test(rounding_moves_a_gradient_a_little),
+        cmocka_unit_test(a_convolution_of_groups_is_never_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ gpu_tests(cuda forward short convolutions groups joined pools linear residuals a
 gpu_tests(cuda forward long random)
 gpu_tests(cuda backward long convolutions groups joined pools linear residuals a_residual random)
 gpu_tests(cuda_rows forward short steps mixes)
-gpu_tests(cuda_passes forward short lessons fused micro small named random passes)
+gpu_tests(cuda_passes forward short lessons fused micro small named random parts passes)
 gpu_tests(cuda_passes backward short lessons small passes)
 gpu_tests(cuda_models forward long named residual_blocks the_named a_lesson) # two runs of the same could not differ here
 gpu_tests(cuda_models forward short a_few a_chain)

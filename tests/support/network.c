@@ -322,6 +322,18 @@ static void grow_from_input(struct growth *g)
     grow_narrow(g);
 }
 
+/* Means of pictures are a vector, of which a flatten makes nothing new: it is added to itself, and read again behind that. */
+static void grow_double(struct growth *g)
+{
+    net_layer(g->net, "tanh");
+    const char *stem = net_name(g->net, NULL);
+    net_residual(g->net);
+    net_layer(g->net, "flatten");
+    net_end(g->net);
+    net_layer(g->net, "sigmoid");
+    net_join(g->net, below(g, 2) ? "add" : "concat", &stem, 1);
+}
+
 static void random_layer(struct growth *g)
 {
     switch (below(g, 10)) {
@@ -364,8 +376,11 @@ void net_random(struct network *n, struct rng *r, struct shape input, size_t cla
     assert_true(input.h == input.w && input.c <= 6);
     for (size_t i = 0; i < n_layers; i++)
         random_layer(&g);
-    if (below(&g, 2))
+    if (below(&g, 2)) {
         net_layer(n, "globalpool");
+        if (below(&g, 3) == 0)
+            grow_double(&g);
+    }
     net_linear(n, (int64_t)classes);
     net_layer(n, losses[below(&g, 4)]);
 }

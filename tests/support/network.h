@@ -66,8 +66,8 @@ void random_dataset_free(struct dataset *d);
 void random_picks(struct rng *r, const struct samples *s, bool flip, int crop, struct pick *picks, size_t n);
 
 /* A random network of `n_layers` layers or small groups of such: residuals, branches that are joined again, skips into
- * and out of bodies, convolutions of groups, pools and all the pointwise ops. It ends in `classes` outputs and any
- * loss. */
+ * and out of bodies, convolutions of groups, pools and all the pointwise ops; where it makes a vector, this may be added
+ * to itself. It ends in `classes` outputs and any loss. */
 void net_random(struct network *n, struct rng *r, struct shape input, size_t classes, size_t n_layers);
 
 /* Opens an engine of these ops with n replicas, all starting from graph_init(seed). */

@@ -11,8 +11,9 @@
 #include <cmocka.h>
 
 #include "graph/cut.h"
+#include "support/data_files.h"
 
-enum { LESSONS = 2, MOST_PARTS = 8 };
+enum { LESSONS = 2, MOST_REPLICAS = 8, MOST_PICKS = 512 };
 
 struct side {
     struct graph *parts[MOST_PARTS];
@@ -172,8 +173,7 @@ struct outcome {
 static void pass_all(const struct parts_trial *t, struct engine *e, enum pass_kind kind, size_t micro,
                      const struct pick *picks, uint64_t seed, struct outcome *outcomes)
 {
-    struct pass passes[8];
-    assert_true(t->n_replicas <= 8);
+    struct pass passes[MOST_REPLICAS];
     for (size_t i = 0; i < t->n_replicas; i++)
         passes[i] = (struct pass){.replica = i,
                                   .flight = micro % t->flights,
@@ -240,61 +240,205 @@ static void expect_near(const struct parts_trial *t, const char *what, const flo
         fail_msg("%s: %s is %g from the whole's, whose largest is %g", t->what, what, worst, most);
 }
 
-static void compare_row(const struct parts_trial *t, struct side *s, struct engine *whole, enum row row,
-                        const char *what,
+/* What a lesson of the whole gave, of all replicas. */
+struct whole {
+    struct outcome outcomes[LESSONS][MOST_REPLICAS];
+    float *grads[LESSONS], *stats[LESSONS]; /* owned */
+};
+
+/* Picks of the k-th lesson, of all replicas; gives the seed of the first. */
+static uint64_t pick_lesson(const struct parts_trial *t, int k, struct pick *picks)
+{
+    struct rng r = rng_stream(t->seed, (uint32_t)k, RNG_TEST, 3);
+    assert_true(t->n_replicas <= MOST_REPLICAS && t->n_replicas * t->batch <= MOST_PICKS);
+    random_picks(&r, &t->data->train, true, 1, picks, t->n_replicas * t->batch);
+    return rng_next(&r);
+}
+
+static float *read_all(const struct parts_trial *t, struct engine *e, enum row row)
+{
+    size_t n = row_size(&e->setup, row);
+    float *all = floats(n * t->n_replicas);
+    for (size_t i = 0; i < t->n_replicas; i++)
+        expect_ok(t, t->ops->read(e, row, i, all + i * n));
+    return all;
+}
+
+struct whole *whole_learn(const struct parts_trial *t)
+{
+    struct whole *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    struct engine *e = open_engine(t, t->g, false);
+    for (int k = 0; k < LESSONS; k++) {
+        struct pick picks[MOST_PICKS];
+        struct lesson lessons[MOST_REPLICAS];
+        uint64_t seed = pick_lesson(t, k, picks);
+        for (size_t i = 0; i < t->n_replicas; i++)
+            lessons[i] = (struct lesson){.replica = i, .picks = picks + i * t->batch, .seed = seed + i};
+        expect_ok(t, t->ops->learn(e, lessons, t->n_replicas));
+        for (size_t i = 0; i < t->n_replicas; i++)
+            w->outcomes[k][i] = (struct outcome){lessons[i].loss, lessons[i].hits};
+        w->grads[k] = read_all(t, e, ROW_GRADS);
+        w->stats[k] = read_all(t, e, ROW_STATS);
+    }
+    engine_close(e);
+    return w;
+}
+
+void whole_free(struct whole *w)
+{
+    for (int k = 0; w && k < LESSONS; k++) {
+        free(w->grads[k]);
+        free(w->stats[k]);
+    }
+    free(w);
+}
+
+static void compare_row(const struct parts_trial *t, struct side *s, const float *all, size_t n_all,
+                        enum row row, const char *what,
                         void (*take)(const struct graph *, const struct graph *, const float *, float *))
 {
-    float *all = floats(row_size(&whole->setup, row));
-    for (size_t i = 0; i < t->n_replicas; i++) {
-        expect_ok(t, t->ops->read(whole, row, i, all));
+    for (size_t i = 0; i < t->n_replicas; i++)
         for (size_t k = 0; k < t->n_parts; k++) {
             size_t n = row_size(&s->engines[k]->setup, row);
             float *should = floats(n), *is = floats(n);
-            take(s->parts[k], t->g, all, should);
+            take(s->parts[k], t->g, all + i * n_all, should);
             expect_ok(t, t->ops->read(s->engines[k], row, i, is));
             expect_near(t, what, is, should, n);
             free(should);
             free(is);
         }
-    }
-    free(all);
 }
 
-static void learn_both(const struct parts_trial *t, struct side *s, struct engine *whole, struct rng *r)
+static void learn_and_compare(const struct parts_trial *t, struct side *s, const struct whole *w, int k)
 {
-    struct pick picks[8 * 64];
-    struct lesson lessons[8];
-    struct outcome outcomes[8] = {0};
-    uint64_t seed = rng_next(r);
-    assert_true(t->n_replicas * t->batch <= sizeof picks / sizeof *picks);
-    random_picks(r, &t->data->train, true, 1, picks, t->n_replicas * t->batch);
-    for (size_t i = 0; i < t->n_replicas; i++)
-        lessons[i] = (struct lesson){.replica = i, .picks = picks + i * t->batch, .seed = seed + i};
-    expect_ok(t, t->ops->learn(whole, lessons, t->n_replicas));
+    struct pick picks[MOST_PICKS];
+    struct outcome outcomes[MOST_REPLICAS] = {0};
+    uint64_t seed = pick_lesson(t, k, picks);
     learn_by_parts(t, s, picks, seed, outcomes);
     for (size_t i = 0; i < t->n_replicas; i++) {
-        double far = fabs(outcomes[i].loss - lessons[i].loss);
-        if (far > t->loss_apart * fmax(1, fabs(lessons[i].loss)))
-            fail_msg("%s: the loss is %.17g, the whole's %.17g", t->what, outcomes[i].loss, lessons[i].loss);
+        const struct outcome *should = &w->outcomes[k][i];
+        double far = fabs(outcomes[i].loss - should->loss);
+        if (!(far <= t->loss_apart * fmax(1, fabs(should->loss))))
+            fail_msg("%s: the loss is %.17g, the whole's %.17g", t->what, outcomes[i].loss, should->loss);
         if (t->apart == 0)
-            assert_int_equal(outcomes[i].hits, lessons[i].hits);
+            assert_int_equal(outcomes[i].hits, should->hits);
     }
-    compare_row(t, s, whole, ROW_GRADS, "a gradient", take_params);
-    compare_row(t, s, whole, ROW_STATS, "a statistic", take_stats);
+    compare_row(t, s, w->grads[k], t->g->size, ROW_GRADS, "a gradient", take_params);
+    compare_row(t, s, w->stats[k], t->g->stats_size, ROW_STATS, "a statistic", take_stats);
 }
 
 void parts_agree(const struct parts_trial *t)
 {
     struct side s = {.parts = {NULL}};
-    struct rng r = rng_stream(t->seed, 0, RNG_TEST, 3);
     assert_true(t->n_parts <= MOST_PARTS);
-    struct engine *whole = open_engine(t, t->g, false);
+    struct whole *own = t->whole ? NULL : whole_learn(t);
     open_parts(t, &s);
     for (int k = 0; k < LESSONS; k++)
-        learn_both(t, &s, whole, &r);
+        learn_and_compare(t, &s, own ? own : t->whole, k);
     close_parts(t, &s);
-    engine_close(whole);
+    whole_free(own);
 }
+
+bool all_cuts_are_asked_for(void)
+{
+    return getenv("VECHE_ALL_CUTS") != NULL;
+}
+
+bool cut_is_in_share(void)
+{
+    static size_t n_seen;
+    const char *share = getenv("VECHE_CUTS_SHARE");
+    size_t mine = 0, of = 1;
+    if (share && (sscanf(share, "%zu/%zu", &mine, &of) != 2 || mine >= of))
+        fail_msg("VECHE_CUTS_SHARE=%s is no share like 0/4 or 3/4", share);
+    return n_seen++ % of == mine;
+}
+
+/* ---- samples on disk ---- */
+
+enum { ON_DISK = 40, SIDE = 5, CLASSES = 4 };
+
+static char *put_idx(const char *folder, const char *name, struct bytes b)
+{
+    put_file(folder, name, b);
+    free(b.at);
+    return path_in(folder, name);
+}
+
+static struct dataset *open_idx(struct idx_settings *files, bool streams)
+{
+    struct data_settings s = {.set = {.kind = kind_find(&data_set_kinds, "idx"), .settings = files},
+                              .split = {.kind = kind_find(&split_kinds, "shuffle")},
+                              .batch = 6,
+                              .stream = streams,
+                              .window_mb = streams ? 8 * SAMPLES_AT_ONCE * SIDE * SIDE * 1.001e-6 : 0};
+    struct dataset *d = NULL;
+    assert_ok(dataset_open(&s, 3, &d));
+    assert_true(streams == !d->train.pixels);
+    return d;
+}
+
+/* The first part alone has samples; what the last one wants of them is their labels. */
+static void streamed_cut_agrees(struct parts_trial t, const struct dataset *held,
+                                const struct dataset *streamed)
+{
+    static const struct {
+        size_t micro_batches, flights;
+        bool splits;
+    } ways[] = {{1, 1, false}, {3, 2, true}, {3, 3, false}};
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+        char what[100];
+        snprintf(what, sizeof what, "%s, streamed, %zu micro-batches", t.ops->name, ways[k].micro_batches);
+        t.what = what;
+        t.micro_batches = ways[k].micro_batches;
+        t.flights = ways[k].flights;
+        t.splits = ways[k].splits;
+        t.data = held;
+        t.whole = NULL;
+        struct whole *whole = whole_learn(&t);
+        t.data = streamed;
+        t.whole = whole;
+        parts_agree(&t);
+        whole_free(whole);
+    }
+}
+
+void streamed_parts_agree(const struct engine_ops *ops)
+{
+    char *folder = temporary_folder();
+    char *paths[] = {put_idx(folder, "images", make_idx_images(ON_DISK, SIDE, SIDE)),
+                     put_idx(folder, "labels", make_idx_labels(ON_DISK, CLASSES)),
+                     put_idx(folder, "test-images", make_idx_images(ON_DISK, SIDE, SIDE)),
+                     put_idx(folder, "test-labels", make_idx_labels(ON_DISK, CLASSES))};
+    struct idx_settings files = {paths[0], paths[1], paths[2], paths[3], CLASSES};
+    struct dataset *held = open_idx(&files, false), *streamed = open_idx(&files, true);
+    struct network net = {0};
+    net_conv(&net, 3, 3, 1, 1);
+    net_batchnorm(&net);
+    net_layer(&net, "relu");
+    net_dropout(&net, 0.3);
+    net_linear(&net, 6);
+    net_layer(&net, "tanh");
+    net_linear(&net, CLASSES);
+    struct graph *g = net_build(&net, (struct shape){1, SIDE, SIDE}, CLASSES);
+    size_t part_of[16];
+    assert_true(g->n_ops <= 16);
+    cut_at(g, (const size_t[]){2, 4}, 2, part_of);
+    struct parts_trial t = {.ops = ops, .g = g, .part_of = part_of, .n_parts = 3, .threads = 2, .seed = 4};
+    t.n_replicas = 2;
+    t.batch = 6;
+    streamed_cut_agrees(t, held, streamed);
+    dataset_close(held);
+    dataset_close(streamed);
+    graph_free(g);
+    net_release(&net);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        free(paths[i]);
+    remove_folder(folder);
+}
+
+/* ---- networks and cuts ---- */
 
 void each_random_subject(size_t n, void (*check)(const struct subject *s, size_t i))
 {
@@ -334,7 +478,7 @@ static size_t lowest_part(const struct graph *g, const struct op *op, const size
     return lowest;
 }
 
-bool cut_anywhere(const struct graph *g, struct rng *r, size_t n, size_t *part_of)
+static bool try_cut(const struct graph *g, struct rng *r, size_t n, size_t *part_of)
 {
     bool has[MOST_PARTS] = {false};
     size_t n_has = 0;
@@ -346,4 +490,17 @@ bool cut_anywhere(const struct graph *g, struct rng *r, size_t n, size_t *part_o
         has[part_of[i]] = true;
     }
     return n_has == n;
+}
+
+bool cut_anywhere(const struct graph *g, struct rng *r, size_t n, size_t *part_of)
+{
+    size_t at[MOST_PARTS];
+    assert_true(n <= MOST_PARTS);
+    for (int tries = 0; tries < 100; tries++)
+        if (try_cut(g, r, n, part_of))
+            return true;
+    for (size_t i = 1; i < n; i++)
+        at[i - 1] = i * g->n_ops / n;
+    cut_at(g, at, n - 1, part_of);
+    return g->n_ops >= n;
 }

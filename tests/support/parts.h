@@ -11,6 +11,8 @@
 
 #include "support/network.h"
 
+enum { MOST_PARTS = 8 };
+
 struct parts_trial {
     const struct engine_ops *ops;
     enum precision precision;
@@ -25,9 +27,16 @@ struct parts_trial {
     double apart; /* the most that gradients and statistics may differ, of the largest; 0: the same bits */
     double loss_apart;
     const char *what; /* for who reads that it failed */
+    /* Borrowed: what the whole gave in a trial that is cut in another way and else like this; NULL: it learns. */
+    const struct whole *whole;
 };
 
 void parts_agree(const struct parts_trial *t);
+struct whole *whole_learn(const struct parts_trial *t);
+void whole_free(struct whole *w);
+
+/* Parts of a network whose samples are streamed, against the whole with the same samples in memory. */
+void streamed_parts_agree(const struct engine_ops *ops);
 
 /* A network to be cut, and samples for it. */
 struct subject {
@@ -43,7 +52,14 @@ void each_random_subject(size_t n, void (*check)(const struct subject *s, size_t
 
 /* The first `at` ops go to part 0, the others to part 1; with more cuts, ascending, more parts. */
 void cut_at(const struct graph *g, const size_t *at, size_t n_cuts, size_t *part_of);
-/* A random cut into n parts that follows what reads what, not the order of ops; false: there are too few ops. */
+/* A random cut into n parts that follows what reads what, not the order of ops, or else one into as many ops each; false:
+ * there are fewer ops than parts. */
 bool cut_anywhere(const struct graph *g, struct rng *r, size_t n, size_t *part_of);
+
+/* Whether VECHE_ALL_CUTS asks for all networks and cuts; the suite takes a choice of them. */
+bool all_cuts_are_asked_for(void);
+/* Whether the next cut is for this process: of VECHE_CUTS_SHARE=i/n every n-th is, from the i-th on, so that n processes go
+ * through all of them side by side. */
+bool cut_is_in_share(void);
 
 #endif

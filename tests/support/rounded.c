@@ -42,7 +42,7 @@ static bool has_kernel(const struct graph *g, const struct op *op)
 {
     struct shape in = g->tensors[op->in[0]].shape, out = g->tensors[op->out].shape;
     size_t c = op->in[0] == 0 && in.c < CONV3_LEAST ? CONV3_LEAST : in.c;
-    if (op->kernel != 3)
+    if (op->kernel != 3 || op->groups > 1)
         return false;
 #define SAME(name, i, o, side, s, p, ...)                                                                    \
     if (c == (i) && out.c == (o) && in.h == (side) && op->stride == (s) && op->pad == (p))                   \

@@ -152,19 +152,52 @@ static void crossings(struct network *n, const int64_t *channels)
     net_layer(n, "globalpool");
 }
 
+/* A vector is joined to itself, by another name or as the body of a residual, and read again behind that. The relu bends
+ * nothing: what is above zero stays there. */
+static void doubles(struct network *n, const int64_t *channels, bool has_relu)
+{
+    static const char *const both[] = {"stem", "same"}, *const ends[] = {"sum", "twice", "pair", "late"};
+    net_linear(n, channels[0]);
+    net_layer(n, has_relu ? "sigmoid" : "tanh");
+    net_name(n, "stem");
+    net_residual(n);
+    net_layer(n, "flatten");
+    net_end(n);
+    net_layer(n, has_relu ? "relu" : "tanh");
+    net_name(n, "sum");
+    net_layer(n, "flatten");
+    net_from(n, "stem");
+    net_name(n, "same");
+    net_join(n, "add", both, 2);
+    net_name(n, "twice");
+    net_join(n, "concat", both, 2);
+    net_linear(n, channels[1]);
+    net_layer(n, "tanh");
+    net_name(n, "pair");
+    net_linear(n, channels[2]);
+    net_from(n, "stem");
+    net_name(n, "late");
+    net_join(n, "concat", ends, 4);
+}
+
 void each_join(void (*check)(const struct trial *))
 {
     static const int64_t shapes[][5] = {/* three channels, side, batch */ {3, 5, 7, 6, 3},
                                         {16, 16, 32, 7, 5},
                                         {17, 33, 15, 5, 4},
                                         {2, 1, 1, 4, 9}};
-    for (size_t i = 0; i < 2 * COUNT(shapes); i++) {
-        const int64_t *s = shapes[i / 2];
+    static const char *const kinds[] = {"branches", "crossings", "doubles"};
+    for (size_t i = 0; i < 4 * COUNT(shapes); i++) {
+        const int64_t *s = shapes[i % (2 * COUNT(shapes)) / 2];
+        size_t kind = i < 2 * COUNT(shapes) ? i % 2 : 2;
         struct network n = {0};
-        struct trial t = {.batch = (size_t)s[4], .i = i, .seed = 300 + i, .bends = i % 2};
-        snprintf(t.what, sizeof t.what, "%s of %d, %d and %d channels", i % 2 ? "crossings" : "branches",
-                 (int)s[0], (int)s[1], (int)s[2]);
-        (i % 2 ? crossings : branches)(&n, s);
+        struct trial t = {.batch = (size_t)s[4], .i = i, .seed = 300 + i, .bends = kind == 1};
+        snprintf(t.what, sizeof t.what, "%s of %d, %d and %d channels", kinds[kind], (int)s[0], (int)s[1],
+                 (int)s[2]);
+        if (kind == 2)
+            doubles(&n, s, i % 2);
+        else
+            (kind ? crossings : branches)(&n, s);
         net_linear(&n, 4);
         put(&t, &n, (struct shape){3, (size_t)s[3], (size_t)s[3]}, 4, check);
     }

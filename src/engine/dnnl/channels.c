@@ -75,33 +75,33 @@ static void add_channels(const struct among *a, const void *dy, void *dx)
     }
 }
 
-static struct among shortcut_of(const struct task *t, const struct unit *u)
+static struct among shortcut_of(const struct task *t, const struct op_unit *u)
 {
     return (struct among){&u->in, &u->out, (u->out.shape.c - u->in.shape.c) / 2, u->op->stride, t->n};
 }
 
-static void shortcut_chunk(const struct task *t, const struct unit *u)
+static void shortcut_chunk(const struct task *t, const struct op_unit *u)
 {
     struct among a = shortcut_of(t, u);
     memset(task_chunk(t, u->y), 0, t->n * layout_sample_bytes(&u->out));
     copy_channels(&a, task_chunk(t, u->x[0]), task_chunk(t, u->y));
 }
 
-static void shortcut_back_chunk(const struct task *t, const struct unit *u)
+static void shortcut_back_chunk(const struct task *t, const struct op_unit *u)
 {
     struct among a = shortcut_of(t, u);
     memset(task_chunk(t, u->dx[0]), 0, t->n * layout_sample_bytes(&u->in));
     add_channels(&a, task_chunk(t, u->dy), task_chunk(t, u->dx[0]));
 }
 
-static void shortcut_forward(struct program *p, struct unit *u)
+static void shortcut_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
     job_chunk(p, shortcut_chunk, u);
 }
 
-static void shortcut_backward(struct program *p, struct unit *u)
+static void shortcut_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);
@@ -111,7 +111,7 @@ static void shortcut_backward(struct program *p, struct unit *u)
 const struct op_maker shortcut_maker = {.forward = shortcut_forward, .backward = shortcut_backward};
 
 /* Input k among the channels of a concat's output. */
-static struct among joined(const struct task *t, const struct unit *u, int k)
+static struct among joined(const struct task *t, const struct op_unit *u, int k)
 {
     const struct layout *l = &t->program->layouts[u->op->in[k]];
     return (struct among){l, &u->out, k ? u->in.shape.c : 0, 1, t->n};
@@ -122,7 +122,7 @@ static bool has_padding(const struct layout *l)
     return layout_stored(l) > l->shape.c;
 }
 
-static void concat_chunk(const struct task *t, const struct unit *u)
+static void concat_chunk(const struct task *t, const struct op_unit *u)
 {
     if (has_padding(&u->out))
         memset(task_chunk(t, u->y), 0, t->n * layout_sample_bytes(&u->out));
@@ -133,7 +133,7 @@ static void concat_chunk(const struct task *t, const struct unit *u)
 }
 
 /* What lies in dx before this gradient is added to it. */
-static void begin_gradient(const struct task *t, const struct unit *u, int k, size_t n_bytes)
+static void begin_gradient(const struct task *t, const struct op_unit *u, int k, size_t n_bytes)
 {
     void *dx = task_chunk(t, u->dx[k]);
     if (!u->adds[k])
@@ -143,7 +143,7 @@ static void begin_gradient(const struct task *t, const struct unit *u, int k, si
 }
 
 /* In turn: both inputs may be the same tensor. */
-static void concat_back_chunk(const struct task *t, const struct unit *u)
+static void concat_back_chunk(const struct task *t, const struct op_unit *u)
 {
     for (int k = 0; k < 2; k++) {
         if (!u->wanted[k])
@@ -154,7 +154,7 @@ static void concat_back_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static void concat_forward(struct program *p, struct unit *u)
+static void concat_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->x[1]);
@@ -162,7 +162,7 @@ static void concat_forward(struct program *p, struct unit *u)
     job_chunk(p, concat_chunk, u);
 }
 
-static void concat_backward(struct program *p, struct unit *u)
+static void concat_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->dy);
     for (int k = 0; k < 2; k++) {

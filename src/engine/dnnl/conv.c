@@ -61,7 +61,7 @@ struct conv_shape conv_shape_of(const struct program *p, const struct op *op, si
                                .out = p->layouts_of_whole[op->out].format};
 }
 
-static struct conv_shape widened_shape(const struct program *p, const struct unit *u, size_t n)
+static struct conv_shape widened_shape(const struct program *p, const struct op_unit *u, size_t n)
 {
     const struct conv *c = u->own;
     struct conv_shape s = conv_shape_of(p, u->op, n);
@@ -71,7 +71,7 @@ static struct conv_shape widened_shape(const struct program *p, const struct uni
     return s;
 }
 
-static size_t weight_floats(const struct unit *u) /* as wide as it is made */
+static size_t weight_floats(const struct op_unit *u) /* as wide as it is made */
 {
     const struct conv *c = u->own;
     return c->c_out * (c->c_in / c->groups) * u->op->kernel * u->op->kernel;
@@ -98,7 +98,7 @@ static fault best_conv(struct program *p, const struct conv_shape *s, enum conv_
 }
 
 /* Whether every way through it that is wanted has more than naive loops. */
-static fault is_fast(struct program *p, const struct unit *u, const struct conv_shape *s, bool *out)
+static fault is_fast(struct program *p, const struct op_unit *u, const struct conv_shape *s, bool *out)
 {
     const bool wanted[] = {
         [CONV_FORWARD] = true, [CONV_DATA] = u->wanted[0], [CONV_WEIGHTS] = p->is_learning};
@@ -111,7 +111,7 @@ static fault is_fast(struct program *p, const struct unit *u, const struct conv_
 }
 
 /* The least that is fast: several groups as one; of groups of a single channel, those of a block; all as one. */
-static fault widen_shape(struct program *p, const struct unit *u, struct conv_shape *s)
+static fault widen_shape(struct program *p, const struct op_unit *u, struct conv_shape *s)
 {
     const struct conv_shape narrow = *s;
     size_t in = layout_stored(&u->in), out = layout_stored(&u->out);
@@ -135,7 +135,7 @@ static fault widen_shape(struct program *p, const struct unit *u, struct conv_sh
     return OK;
 }
 
-static fault choose_width(struct program *p, const struct unit *u, struct conv *c)
+static fault choose_width(struct program *p, const struct op_unit *u, struct conv *c)
 {
     struct conv_shape s = conv_shape_of(p, u->op, p->chunk);
     bool has_padding = layout_stored(&u->in) > s.c_in || layout_stored(&u->out) > s.c_out, fast = true;
@@ -164,7 +164,7 @@ static fault way_weights(struct program *p, struct way *w, const struct way *bef
 /* With x as it lies; where oneDNN has only naive loops for that, with x as oneDNN likes it. An image of one
  * channel is such a case: its weights' gradient wants eight channels on AVX2, and in bf16 oneDNN 3 takes a
  * plain one only if it chose that itself. */
-static fault make_gradient(struct program *p, const struct unit *u, struct conv *c, int i, size_t n)
+static fault make_gradient(struct program *p, const struct op_unit *u, struct conv *c, int i, size_t n)
 {
     const struct kernel *like = i == WHOLE ? NULL : c->gradient[WHOLE];
     struct conv_shape s = widened_shape(p, u, n), any = s;
@@ -183,7 +183,7 @@ static fault make_gradient(struct program *p, const struct unit *u, struct conv 
     return kernel_pack_input(p->onednn, *k, u->in.format, &c->turn[i]);
 }
 
-static fault make_gradients(struct program *p, const struct unit *u, struct conv *c)
+static fault make_gradients(struct program *p, const struct op_unit *u, struct conv *c)
 {
     for (int i = 0; i < N_SIZES; i++) {
         size_t n = i == WHOLE ? p->chunk : p->batch % p->chunk;
@@ -199,9 +199,9 @@ static fault make_gradients(struct program *p, const struct unit *u, struct conv
     return kernel_unpack(p->onednn, c->gradient[WHOLE], &c->unpack);
 }
 
-static void conv_weights(const struct task *t, const struct unit *u);
+static void conv_weights(const struct task *t, const struct op_unit *u);
 
-static fault conv_prepare(struct program *p, struct unit *u)
+static fault conv_prepare(struct program *p, struct op_unit *u)
 {
     struct conv *c = u->own = ARENA_NEW(&p->arena, struct conv, 1);
     if (!c)
@@ -226,7 +226,7 @@ static fault conv_prepare(struct program *p, struct unit *u)
 }
 
 /* Where the weights of output channel o begin among those of the wide convolution; `n` floats of them. */
-static size_t wide_place(const struct unit *u, size_t o, size_t *n)
+static size_t wide_place(const struct op_unit *u, size_t o, size_t *n)
 {
     const struct conv *c = u->own;
     size_t window = u->op->kernel * u->op->kernel, of_group = u->in.shape.c / u->op->groups;
@@ -237,7 +237,7 @@ static size_t wide_place(const struct unit *u, size_t o, size_t *n)
 }
 
 /* Weights and bias of the replica among zeros for the padding's channels, and between groups. */
-static const float *widen(const struct task *t, const struct unit *u)
+static const float *widen(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     const struct graph *g = t->program->setup->graph;
@@ -256,7 +256,7 @@ static const float *widen(const struct task *t, const struct unit *u)
     return wide;
 }
 
-static const float *bias_of(const struct task *t, const struct unit *u)
+static const float *bias_of(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     if (u->op->bias < 0)
@@ -265,7 +265,7 @@ static const float *bias_of(const struct task *t, const struct unit *u)
                                 : (float *)task_kept(t, c->wide) + weight_floats(u);
 }
 
-static void conv_weights(const struct task *t, const struct unit *u)
+static void conv_weights(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     const float *plain = widen(t, u);
@@ -279,7 +279,7 @@ static void conv_weights(const struct task *t, const struct unit *u)
     }
 }
 
-static void forward_chunk(const struct task *t, const struct unit *u)
+static void forward_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     const struct way *w = &c->forward[t->n < t->program->chunk ? TAIL : WHOLE];
@@ -288,7 +288,7 @@ static void forward_chunk(const struct task *t, const struct unit *u)
     kernel_run(w->kernel, t->worker, args);
 }
 
-static void gradient_chunk(const struct task *t, const struct unit *u)
+static void gradient_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     int size = t->n < t->program->chunk ? TAIL : WHOLE;
@@ -303,7 +303,7 @@ static void gradient_chunk(const struct task *t, const struct unit *u)
     kernel_run(c->gradient[size], t->worker, args);
 }
 
-static void data_chunk(const struct task *t, const struct unit *u)
+static void data_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     const struct way *w = &c->data[t->n < t->program->chunk ? TAIL : WHOLE];
@@ -315,7 +315,7 @@ static void data_chunk(const struct task *t, const struct unit *u)
 }
 
 /* The gradient in the order of the replica's row, from the order in which it was summed. */
-static void unpack_gradient(const struct task *t, const struct unit *u, float *packed, float *row)
+static void unpack_gradient(const struct task *t, const struct op_unit *u, float *packed, float *row)
 {
     const struct conv *c = u->own;
     float *wide = c->wide == NO_BUFFER ? row : task_kept(t, c->wide);
@@ -326,7 +326,7 @@ static void unpack_gradient(const struct task *t, const struct unit *u, float *p
     }
 }
 
-static void sum_gradient(const struct task *t, const struct unit *u)
+static void sum_gradient(const struct task *t, const struct op_unit *u)
 {
     const struct conv *c = u->own;
     const struct graph *g = t->program->setup->graph;
@@ -344,14 +344,14 @@ static void sum_gradient(const struct task *t, const struct unit *u)
                u->out.shape.c * sizeof(float));
 }
 
-static void conv_forward(struct program *p, struct unit *u)
+static void conv_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
     job_chunk(p, forward_chunk, u);
 }
 
-static void conv_gradient(struct program *p, struct unit *u)
+static void conv_gradient(struct program *p, struct op_unit *u)
 {
     const struct conv *c = u->own;
     buffer_use(p, u->x[0]);
@@ -363,7 +363,7 @@ static void conv_gradient(struct program *p, struct unit *u)
     u->final_phase = p->n_phases + 1;
 }
 
-static void conv_backward(struct program *p, struct unit *u)
+static void conv_backward(struct program *p, struct op_unit *u)
 {
     const struct conv *c = u->own;
     if (!u->wanted[0])

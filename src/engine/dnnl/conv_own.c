@@ -33,7 +33,7 @@ static struct winograd sizes_in(const struct graph *g, const struct op *op, size
         .n = n, .c = in.c, .k = g->tensors[op->out].shape.c, .h = in.h, .w = in.w, .pad = op->pad};
 }
 
-static struct winograd sizes_of(const struct unit *u, size_t n)
+static struct winograd sizes_of(const struct op_unit *u, size_t n)
 {
     return sizes_in(u->program->setup->graph, u->op, n);
 }
@@ -55,14 +55,14 @@ bool conv_is_own(const struct program *p, const struct op *op)
            p->layouts_of_whole[op->out].format == FORMAT_BLOCK16 && winograd_supported(&w);
 }
 
-void conv_sums_chunk(const struct task *t, const struct unit *norm)
+void conv_sums_chunk(const struct task *t, const struct op_unit *norm)
 {
     struct winograd w = sizes_in(t->program->setup->graph->whole, norm->folds.summed_before, t->n);
     struct norm_sums sums = norm_clear_sums(t, norm);
     winograd_sums(&w, task_chunk(t, norm->x[0]), sums.first, sums.second);
 }
 
-void conv_load_chunk(const struct task *t, const struct unit *norm)
+void conv_load_chunk(const struct task *t, const struct op_unit *norm)
 {
     struct winograd w = sizes_in(t->program->setup->graph->whole, norm->folds.applied_behind, t->n);
     struct norm_vectors v = norm_vectors(t, norm);
@@ -70,9 +70,9 @@ void conv_load_chunk(const struct task *t, const struct unit *norm)
     winograd_loaded(&w, &load, task_chunk(t, norm->x[0]), task_chunk(t, norm->y));
 }
 
-static void transform_weights(const struct task *t, const struct unit *u);
+static void transform_weights(const struct task *t, const struct op_unit *u);
 
-static fault own_prepare(struct program *p, struct unit *u)
+static fault own_prepare(struct program *p, struct op_unit *u)
 {
     struct own_conv *c = u->own = ARENA_NEW(&p->arena, struct own_conv, 1);
     if (!c)
@@ -87,7 +87,7 @@ static fault own_prepare(struct program *p, struct unit *u)
     return OK;
 }
 
-static void transform_weights(const struct task *t, const struct unit *u)
+static void transform_weights(const struct task *t, const struct op_unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->program->chunk);
@@ -98,9 +98,9 @@ static void transform_weights(const struct task *t, const struct unit *u)
 }
 
 /* What x is read from and what is done to it at loading. */
-static const float *load_x(const struct task *t, const struct unit *u, struct winograd_load *load)
+static const float *load_x(const struct task *t, const struct op_unit *u, struct winograd_load *load)
 {
-    const struct unit *norm = u->folds.load;
+    const struct op_unit *norm = u->folds.load;
     if (!norm)
         return task_chunk(t, u->x[0]);
     struct norm_vectors v = norm_vectors(t, norm);
@@ -108,7 +108,7 @@ static const float *load_x(const struct task *t, const struct unit *u, struct wi
     return task_chunk(t, norm->x[0]);
 }
 
-static void own_forward_chunk(const struct task *t, const struct unit *u)
+static void own_forward_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
@@ -126,7 +126,7 @@ static void own_forward_chunk(const struct task *t, const struct unit *u)
                      task_kept(t, t->program->flat));
 }
 
-static void own_gradient_chunk(const struct task *t, const struct unit *u)
+static void own_gradient_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
@@ -137,7 +137,7 @@ static void own_gradient_chunk(const struct task *t, const struct unit *u)
                               task_kept(t, t->program->flat));
 }
 
-static void own_data_chunk(const struct task *t, const struct unit *u)
+static void own_data_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct own_conv *c = u->own;
     struct winograd w = sizes_of(u, t->n);
@@ -146,7 +146,7 @@ static void own_data_chunk(const struct task *t, const struct unit *u)
                            u->adds[0] ? &store : NULL, task_kept(t, t->program->flat));
 }
 
-static void own_sum_gradient(const struct task *t, const struct unit *u)
+static void own_sum_gradient(const struct task *t, const struct op_unit *u)
 {
     const struct own_conv *c = u->own;
     const float *partial = task_kept(t, c->partial);
@@ -160,19 +160,19 @@ static void own_sum_gradient(const struct task *t, const struct unit *u)
                u->out.shape.c * sizeof(float));
 }
 
-static void use_x(struct program *p, const struct unit *u)
+static void use_x(struct program *p, const struct op_unit *u)
 {
     buffer_use(p, u->folds.load ? u->folds.load->x[0] : u->x[0]);
 }
 
-static void own_forward(struct program *p, struct unit *u)
+static void own_forward(struct program *p, struct op_unit *u)
 {
     use_x(p, u);
     buffer_use(p, u->y);
     job_chunk(p, own_forward_chunk, u);
 }
 
-static void own_gradient(struct program *p, struct unit *u)
+static void own_gradient(struct program *p, struct op_unit *u)
 {
     const struct own_conv *c = u->own;
     use_x(p, u);
@@ -184,7 +184,7 @@ static void own_gradient(struct program *p, struct unit *u)
     u->final_phase = p->n_phases + 1;
 }
 
-static void own_backward(struct program *p, struct unit *u)
+static void own_backward(struct program *p, struct op_unit *u)
 {
     if (!u->wanted[0])
         return;

@@ -6,14 +6,14 @@ static float *crossing_sample(const struct task *t, enum row row, size_t at, siz
     return t->frame->crossing[row - ROW_INPUTS] + at * micro_most(t->program->setup) + sample * size;
 }
 
-static void send_chunk(const struct task *t, const struct unit *u)
+static void send_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct crossing *x = &t->program->setup->graph->sends[u->op->crossing];
     for (size_t i = t->first; i < t->first + t->n; i++)
         layout_unpack(&u->in, task_at(t, u->x[0], i), crossing_sample(t, ROW_OUTPUTS, x->at, x->size, i));
 }
 
-static void send_back_chunk(const struct task *t, const struct unit *u)
+static void send_back_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct crossing *x = &t->program->setup->graph->sends[u->op->crossing];
     for (size_t i = t->first; i < t->first + t->n; i++)
@@ -21,13 +21,13 @@ static void send_back_chunk(const struct task *t, const struct unit *u)
                     task_at(t, u->dx[0], i));
 }
 
-static void send_forward(struct program *p, struct unit *u)
+static void send_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     job_chunk(p, send_chunk, u);
 }
 
-static void send_backward(struct program *p, struct unit *u)
+static void send_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->dx[0]);
     job_chunk(p, send_back_chunk, u);
@@ -35,14 +35,14 @@ static void send_backward(struct program *p, struct unit *u)
 
 const struct op_maker send_maker = {.forward = send_forward, .backward = send_backward};
 
-static void receive_chunk(const struct task *t, const struct unit *u)
+static void receive_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct crossing *x = &t->program->setup->graph->receives[u->op->crossing];
     for (size_t i = t->first; i < t->first + t->n; i++)
         layout_pack(&u->out, crossing_sample(t, ROW_INPUTS, x->at, x->size, i), task_at(t, u->y, i));
 }
 
-static void receive_back_chunk(const struct task *t, const struct unit *u)
+static void receive_back_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct crossing *x = &t->program->setup->graph->receives[u->op->crossing];
     for (size_t i = t->first; i < t->first + t->n; i++)
@@ -50,13 +50,13 @@ static void receive_back_chunk(const struct task *t, const struct unit *u)
                       crossing_sample(t, ROW_INPUT_GRADS, x->at_grad, x->size, i));
 }
 
-static void receive_forward(struct program *p, struct unit *u)
+static void receive_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->y);
     job_chunk(p, receive_chunk, u);
 }
 
-static void receive_backward(struct program *p, struct unit *u)
+static void receive_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->dy);
     job_chunk(p, receive_back_chunk, u);

@@ -13,7 +13,7 @@
 #include "engine/dnnl/program.h"
 
 /* The only op that reads a tensor, or NULL. */
-static struct unit *only_reader(const struct program *p, int tensor)
+static struct op_unit *only_reader(const struct program *p, int tensor)
 {
     const struct graph *g = p->setup->graph;
     for (size_t i = 0; i < g->n_ops && g->tensors[tensor].n_uses == 1; i++)
@@ -22,15 +22,15 @@ static struct unit *only_reader(const struct program *p, int tensor)
     return NULL;
 }
 
-static struct unit *producer(const struct program *p, int tensor)
+static struct op_unit *producer(const struct program *p, int tensor)
 {
     int op = p->setup->graph->tensors[tensor].producer;
     return op < 0 ? NULL : &p->units[op];
 }
 
-static void fold_add(struct program *p, struct unit *add)
+static void fold_add(struct program *p, struct op_unit *add)
 {
-    struct unit *norm = producer(p, add->op->in[0]);
+    struct op_unit *norm = producer(p, add->op->in[0]);
     if (!norm || norm->op->kind != OP_BATCHNORM || norm->op->relu || !only_reader(p, add->op->in[0]))
         return;
     add->fused = norm;
@@ -51,19 +51,19 @@ static const struct op *own_conv_at(const struct program *p, int tensor, bool re
 
 /* What the whole folds into a convolution that is now in another part is made by itself, from the same numbers in the same
  * order. */
-static void fold_over_cut(const struct program *p, struct unit *norm)
+static void fold_over_cut(const struct program *p, struct op_unit *norm)
 {
     const struct graph *g = p->setup->graph;
-    const struct unit *before = producer(p, norm->op->in[0]), *after = only_reader(p, norm->op->out);
+    const struct op_unit *before = producer(p, norm->op->in[0]), *after = only_reader(p, norm->op->out);
     if (p->is_learning && before && before->op->kind == OP_RECEIVE)
         norm->folds.summed_before = own_conv_at(p, g->tensors[norm->op->in[0]].whole, false);
     if (norm->op->relu && after && after->op->kind == OP_SEND)
         norm->folds.applied_behind = own_conv_at(p, g->tensors[norm->op->out].whole, true);
 }
 
-static void fold_conv(struct program *p, struct unit *conv)
+static void fold_conv(struct program *p, struct op_unit *conv)
 {
-    struct unit *before = producer(p, conv->op->in[0]), *after = only_reader(p, conv->op->out);
+    struct op_unit *before = producer(p, conv->op->in[0]), *after = only_reader(p, conv->op->out);
     if (before && before->op->kind == OP_BATCHNORM && before->op->relu && only_reader(p, conv->op->in[0])) {
         conv->folds.load = before;
         before->folds.is_applied = true;

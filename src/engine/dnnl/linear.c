@@ -56,9 +56,9 @@ static fault make_products(struct program *p, struct linear *l, bool learning, b
     return OK;
 }
 
-static void halve_weights(const struct task *t, const struct unit *u);
+static void halve_weights(const struct task *t, const struct op_unit *u);
 
-static fault linear_prepare(struct program *p, struct unit *u)
+static fault linear_prepare(struct program *p, struct op_unit *u)
 {
     struct linear *l = u->own = ARENA_NEW(&p->arena, struct linear, 1);
     if (!l)
@@ -84,12 +84,12 @@ static fault linear_prepare(struct program *p, struct unit *u)
     return make_products(p, l, p->is_learning, u->wanted[0]);
 }
 
-static const float *weights_of(const struct task *t, const struct unit *u)
+static const float *weights_of(const struct task *t, const struct op_unit *u)
 {
     return t->frame->params + t->program->setup->graph->params[u->op->weight].offset;
 }
 
-static void halve_weights(const struct task *t, const struct unit *u)
+static void halve_weights(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     uint16_t *halves = task_kept(t, l->weights);
@@ -102,7 +102,7 @@ static void halve_weights(const struct task *t, const struct unit *u)
 }
 
 /* The weights as the products read them, from number `at` on. */
-static void *weights_at(const struct task *t, const struct unit *u, size_t at)
+static void *weights_at(const struct task *t, const struct op_unit *u, size_t at)
 {
     const struct linear *l = u->own;
     if (l->weights != NO_BUFFER)
@@ -115,28 +115,28 @@ static void *number_at(const struct linear *l, void *numbers, size_t at)
     return (char *)numbers + at * number_size(l->number);
 }
 
-static void unpack_x_chunk(const struct task *t, const struct unit *u)
+static void unpack_x_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     for (size_t i = t->first; i < t->first + t->n; i++)
         layout_unpack_as(&u->in, task_at(t, u->x[0], i), l->number, task_at(t, l->x, i));
 }
 
-static void unpack_dy_chunk(const struct task *t, const struct unit *u)
+static void unpack_dy_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     for (size_t i = t->first; i < t->first + t->n; i++)
         layout_unpack_as(&u->out, task_at(t, u->dy, i), l->number, task_at(t, l->dy, i));
 }
 
-static void pack_y_chunk(const struct task *t, const struct unit *u)
+static void pack_y_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     for (size_t i = t->first; i < t->first + t->n; i++)
         layout_pack(&u->out, task_at(t, l->y, i), task_at(t, u->y, i));
 }
 
-static void pack_dx_chunk(const struct task *t, const struct unit *u)
+static void pack_dx_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     for (size_t i = t->first; i < t->first + t->n; i++)
@@ -145,7 +145,7 @@ static void pack_dx_chunk(const struct task *t, const struct unit *u)
 
 /* The product comes transposed, which is faster by a quarter (the weights need not be turned), and is turned
  * here. */
-static void forward_slice(const struct task *t, const struct unit *u)
+static void forward_slice(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     size_t first = t->index * l->of_out.size, n = slice_size(&l->of_out, l->n_out, t->index);
@@ -172,7 +172,7 @@ static void bias_gradient(const struct linear *l, const void *dy, size_t batch, 
     }
 }
 
-static void gradient_slice(const struct task *t, const struct unit *u)
+static void gradient_slice(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     const struct graph *g = t->program->setup->graph;
@@ -185,7 +185,7 @@ static void gradient_slice(const struct task *t, const struct unit *u)
         bias_gradient(l, dy, t->n, first, n, t->frame->grads + g->params[u->op->bias].offset + first);
 }
 
-static void data_slice(const struct task *t, const struct unit *u)
+static void data_slice(const struct task *t, const struct op_unit *u)
 {
     const struct linear *l = u->own;
     size_t first = t->index * l->of_in.size;
@@ -193,7 +193,7 @@ static void data_slice(const struct task *t, const struct unit *u)
     kernel_run(l->data[t->index + 1 == l->of_in.n], t->worker, args);
 }
 
-static void linear_forward(struct program *p, struct unit *u)
+static void linear_forward(struct program *p, struct op_unit *u)
 {
     const struct linear *l = u->own;
     if (l->x != u->x[0]) {
@@ -214,7 +214,7 @@ static void linear_forward(struct program *p, struct unit *u)
 }
 
 /* Makes dy a matrix, unless that is done. The products that read it follow in the phase after. */
-static void turn_dy(struct program *p, struct unit *u)
+static void turn_dy(struct program *p, struct op_unit *u)
 {
     struct linear *l = u->own;
     if (l->dy_is_there)
@@ -228,7 +228,7 @@ static void turn_dy(struct program *p, struct unit *u)
     phase_end(p);
 }
 
-static void linear_gradient(struct program *p, struct unit *u)
+static void linear_gradient(struct program *p, struct op_unit *u)
 {
     const struct linear *l = u->own;
     turn_dy(p, u);
@@ -238,7 +238,7 @@ static void linear_gradient(struct program *p, struct unit *u)
     u->final_phase = p->n_phases;
 }
 
-static void linear_backward(struct program *p, struct unit *u)
+static void linear_backward(struct program *p, struct op_unit *u)
 {
     const struct linear *l = u->own;
     if (!u->wanted[0])

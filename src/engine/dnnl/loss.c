@@ -81,7 +81,7 @@ static loss_fn *loss_of(enum op_kind kind)
     }
 }
 
-static void loss_chunk(const struct task *t, const struct unit *u)
+static void loss_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct program *p = t->program;
     const struct frame *f = t->frame;
@@ -103,7 +103,7 @@ static void loss_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static void loss_forward(struct program *p, struct unit *u)
+static void loss_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->dx[0]);

@@ -41,13 +41,13 @@ static const float *parameter(const struct task *t, int index)
     return t->frame->params + t->program->setup->graph->params[index].offset;
 }
 
-struct norm_vectors norm_vectors(const struct task *t, const struct unit *norm)
+struct norm_vectors norm_vectors(const struct task *t, const struct op_unit *norm)
 {
     const struct norm *m = norm->own;
     return (struct norm_vectors){coefficient(t, m, SCALE), coefficient(t, m, SHIFT)};
 }
 
-struct norm_sums norm_clear_sums(const struct task *t, const struct unit *norm)
+struct norm_sums norm_clear_sums(const struct task *t, const struct op_unit *norm)
 {
     const struct norm *m = norm->own;
     memset(sums_of(t, m, t->index, SUM_ORIGIN), 0, N_SUMS * m->width * sizeof(double));
@@ -86,7 +86,7 @@ INLINE void stats_group(const struct layout *l, size_t samples, const void *x, s
     store_sum(squares, q0 + q1, n);
 }
 
-static void stats_chunk(const struct task *t, const struct unit *u)
+static void stats_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct norm *m = u->own;
     const void *x = task_chunk(t, u->x[0]);
@@ -99,7 +99,7 @@ static void stats_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static void set_scale_and_shift(const struct task *t, const struct unit *u, size_t c, double mean,
+static void set_scale_and_shift(const struct task *t, const struct op_unit *u, size_t c, double mean,
                                 double variance)
 {
     const struct norm *m = u->own;
@@ -125,7 +125,8 @@ static size_t chunk_pixels(const struct program *p, size_t chunk, const struct l
 }
 
 /* Mean and sum of squared deviations of all chunks together. */
-static void merge_stats(const struct task *t, const struct unit *u, size_t c, double *mean, double *squares)
+static void merge_stats(const struct task *t, const struct op_unit *u, size_t c, double *mean,
+                        double *squares)
 {
     const struct program *p = t->program;
     const struct norm *m = u->own;
@@ -144,7 +145,7 @@ static void merge_stats(const struct task *t, const struct unit *u, size_t c, do
         *squares = 0;
 }
 
-static void finish_stats(const struct task *t, const struct unit *u)
+static void finish_stats(const struct task *t, const struct op_unit *u)
 {
     const struct graph *g = t->program->setup->graph;
     double total = (double)(t->program->batch * u->in.pixels), momentum = u->op->momentum;
@@ -162,7 +163,7 @@ static void finish_stats(const struct task *t, const struct unit *u)
 }
 
 /* An exam uses the statistics as they stand. */
-static void recall_stats(const struct task *t, const struct unit *u)
+static void recall_stats(const struct task *t, const struct op_unit *u)
 {
     const struct graph *g = t->program->setup->graph;
     const float *mean = t->frame->stats + g->stats[u->op->mean].offset;
@@ -215,14 +216,14 @@ static void apply(const struct task *t, const struct norm *m, const struct apply
               coefficient(t, m, SCALE) + g * l->lanes, coefficient(t, m, SHIFT) + g * l->lanes);
 }
 
-static void apply_chunk(const struct task *t, const struct unit *u)
+static void apply_chunk(const struct task *t, const struct op_unit *u)
 {
     struct apply a = {&u->in, t->n, task_chunk(t, u->x[0]), NULL, task_chunk(t, u->y), u->op->relu};
     apply(t, u->own, &a);
 }
 
 /* The add's forward: both at once. */
-void norm_apply_add_chunk(const struct task *t, const struct unit *u)
+void norm_apply_add_chunk(const struct task *t, const struct op_unit *u)
 {
     struct apply a = {
         &u->in,     t->n, task_chunk(t, u->fused->x[0]), task_chunk(t, u->x[1]), task_chunk(t, u->y),
@@ -276,7 +277,7 @@ static void back_sums(const struct task *t, const struct norm *m, struct back *b
     }
 }
 
-static struct back back_of(const struct task *t, const struct unit *u)
+static struct back back_of(const struct task *t, const struct op_unit *u)
 {
     const struct norm *m = u->own;
     return (struct back){.l = &u->in,
@@ -287,7 +288,7 @@ static struct back back_of(const struct task *t, const struct unit *u)
                          .relu = u->op->relu};
 }
 
-static void back_sums_chunk(const struct task *t, const struct unit *u)
+static void back_sums_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct norm *m = u->own;
     struct back b = back_of(t, u);
@@ -295,7 +296,7 @@ static void back_sums_chunk(const struct task *t, const struct unit *u)
 }
 
 /* The add's first step back together with the batchnorm's. */
-void norm_back_add_chunk(const struct task *t, const struct unit *u)
+void norm_back_add_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct norm *m = u->fused->own;
     struct back b = {.l = &u->in,
@@ -312,7 +313,7 @@ void norm_back_add_chunk(const struct task *t, const struct unit *u)
 /* With x^ = (x - mean) / deviation over m numbers:
  *   dx = scale (g - d bias / m - x^ d weight / m) = scale g - scale k x + scale (k mean - d bias / m),
  *   k = d weight / (deviation m) */
-void norm_finish_back(const struct task *t, const struct unit *u)
+void norm_finish_back(const struct task *t, const struct op_unit *u)
 {
     const struct program *p = t->program;
     const struct norm *m = u->own;
@@ -351,7 +352,7 @@ INLINE void back_apply_group(const struct back *b, size_t at, void *dx, enum num
         }
 }
 
-static void back_apply_chunk(const struct task *t, const struct unit *u)
+static void back_apply_chunk(const struct task *t, const struct op_unit *u)
 {
     const struct norm *m = u->own;
     struct back b = back_of(t, u);
@@ -362,7 +363,7 @@ static void back_apply_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static fault batchnorm_prepare(struct program *p, struct unit *u)
+static fault batchnorm_prepare(struct program *p, struct op_unit *u)
 {
     struct norm *m = u->own = ARENA_NEW(&p->arena, struct norm, 1);
     if (!m)
@@ -375,7 +376,7 @@ static fault batchnorm_prepare(struct program *p, struct unit *u)
     return OK;
 }
 
-static void batchnorm_forward(struct program *p, struct unit *u)
+static void batchnorm_forward(struct program *p, struct op_unit *u)
 {
     if (p->is_learning) {
         if (!u->folds.is_summed) {
@@ -392,7 +393,7 @@ static void batchnorm_forward(struct program *p, struct unit *u)
     job_chunk(p, u->folds.applied_behind ? conv_load_chunk : apply_chunk, u);
 }
 
-static void batchnorm_backward(struct program *p, struct unit *u)
+static void batchnorm_backward(struct program *p, struct op_unit *u)
 {
     if (!u->fused) {
         buffer_use(p, u->x[0]);

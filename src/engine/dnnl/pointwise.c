@@ -39,7 +39,7 @@ void add_two(const struct layout *l, size_t n_samples, const void *a, const void
     EACH(add_at, l->number, numbers(l, n_samples), a, b, to, false);
 }
 
-void add_chunk(const struct task *t, const struct unit *u)
+void add_chunk(const struct task *t, const struct op_unit *u)
 {
     const void *a = task_chunk(t, u->x[0]), *b = task_chunk(t, u->x[1]);
     EACH(add_at, u->out.number, numbers(&u->out, t->n), a, b, task_chunk(t, u->y), u->op->relu);
@@ -51,7 +51,7 @@ INLINE void masked_at(const void *y, const void *dy, void *g, size_t at, enum nu
     lanes_store(g, at, lanes_where(passes, lanes_load(dy, at, number, n)), number, n);
 }
 
-void relu_back_chunk(const struct task *t, const struct unit *u)
+void relu_back_chunk(const struct task *t, const struct op_unit *u)
 {
     void *g = task_chunk(t, t->program->grads[u->op->out]);
     EACH(masked_at, u->out.number, numbers(&u->out, t->n), task_chunk(t, u->y), task_chunk(t, u->dy), g);
@@ -81,7 +81,7 @@ static void clear_padding(const struct layout *l, size_t n_samples, void *y)
         }
 }
 
-static void pointwise_chunk(const struct task *t, const struct unit *u)
+static void pointwise_chunk(const struct task *t, const struct op_unit *u)
 {
     const void *x = task_chunk(t, u->x[0]);
     void *y = task_chunk(t, u->y);
@@ -101,21 +101,21 @@ INLINE void pointwise_back_at(enum op_kind kind, const void *out, const void *dy
     lanes_store(dx, at, g, number, n);
 }
 
-static void pointwise_back_chunk(const struct task *t, const struct unit *u)
+static void pointwise_back_chunk(const struct task *t, const struct op_unit *u)
 {
     const void *y = task_chunk(t, u->y), *dy = task_chunk(t, u->dy);
     EACH(pointwise_back_at, u->out.number, numbers(&u->out, t->n), u->op->kind, y, dy,
          task_chunk(t, u->dx[0]));
 }
 
-static void pointwise_forward(struct program *p, struct unit *u)
+static void pointwise_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
     job_chunk(p, pointwise_chunk, u);
 }
 
-static void pointwise_backward(struct program *p, struct unit *u)
+static void pointwise_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->y);
     buffer_use(p, u->dy);
@@ -145,7 +145,7 @@ INLINE void drop_group(const struct layout *l, size_t sample, const struct drop 
     }
 }
 
-static void drop(const struct task *t, const struct unit *u, int from, int to)
+static void drop(const struct task *t, const struct op_unit *u, int from, int to)
 {
     double rate = t->program->is_learning ? u->op->rate : 0;
     struct drop d = {rng_hash(t->frame->seed, u->op->number), (uint64_t)ceil(rate * 0x1p24),
@@ -156,24 +156,24 @@ static void drop(const struct task *t, const struct unit *u, int from, int to)
                   &d, task_at(t, from, i), task_at(t, to, i), g);
 }
 
-static void dropout_chunk(const struct task *t, const struct unit *u)
+static void dropout_chunk(const struct task *t, const struct op_unit *u)
 {
     drop(t, u, u->x[0], u->y);
 }
 
-static void dropout_back_chunk(const struct task *t, const struct unit *u)
+static void dropout_back_chunk(const struct task *t, const struct op_unit *u)
 {
     drop(t, u, u->dy, u->dx[0]);
 }
 
-static void dropout_forward(struct program *p, struct unit *u)
+static void dropout_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
     job_chunk(p, dropout_chunk, u);
 }
 
-static void dropout_backward(struct program *p, struct unit *u)
+static void dropout_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);
@@ -183,7 +183,7 @@ static void dropout_backward(struct program *p, struct unit *u)
 const struct op_maker dropout_maker = {.forward = dropout_forward, .backward = dropout_backward};
 
 /* Reshape goes by way of the flat order, which both shapes share. */
-static void reshape_chunk(const struct task *t, const struct unit *u)
+static void reshape_chunk(const struct task *t, const struct op_unit *u)
 {
     float *flat = task_kept(t, t->program->flat);
     for (size_t i = t->first; i < t->first + t->n; i++) {
@@ -192,7 +192,7 @@ static void reshape_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static void reshape_back_chunk(const struct task *t, const struct unit *u)
+static void reshape_back_chunk(const struct task *t, const struct op_unit *u)
 {
     float *flat = task_kept(t, t->program->flat);
     for (size_t i = t->first; i < t->first + t->n; i++) {
@@ -201,14 +201,14 @@ static void reshape_back_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static void reshape_forward(struct program *p, struct unit *u)
+static void reshape_forward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
     job_chunk(p, reshape_chunk, u);
 }
 
-static void reshape_backward(struct program *p, struct unit *u)
+static void reshape_backward(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);

@@ -14,7 +14,7 @@ static void stretch(const struct op *op, size_t out, size_t side, uint16_t *firs
 }
 
 /* The windows of all output pixels in order: what a pool keeps in u->own. */
-static fault pool_prepare(struct program *p, struct unit *u)
+static fault pool_prepare(struct program *p, struct op_unit *u)
 {
     if (u->in.shape.h > UINT16_MAX || u->in.shape.w > UINT16_MAX)
         return FAIL(FAULT_ENGINE, "pictures of %zu x %zu are too large to pool", u->in.shape.h,
@@ -34,7 +34,7 @@ static fault pool_prepare(struct program *p, struct unit *u)
         for (size_t each_x = (w).x, k = (base) + (each_y * (l)->shape.w + each_x) * (l)->pixel_step;         \
              each_x < (w).x_end; each_x++, k += (l)->pixel_step)
 
-INLINE void max_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
+INLINE void max_group(const struct op_unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
 {
     size_t base = g * u->in.group_step;
     for (size_t p = 0; p < u->out.pixels; p++) {
@@ -52,7 +52,7 @@ INLINE void max_group(const struct unit *u, const void *x, void *y, size_t g, en
 
 /* The first of the largest takes the gradient; `left` marks the lanes whose gradient still looks for its
  * place. */
-INLINE void max_back_group(const struct unit *u, const void *x, const void *y, const void *dy, void *dx,
+INLINE void max_back_group(const struct op_unit *u, const void *x, const void *y, const void *dy, void *dx,
                            bool apart, size_t g, enum number number, size_t n)
 {
     size_t base = g * u->in.group_step;
@@ -72,19 +72,19 @@ INLINE void max_back_group(const struct unit *u, const void *x, const void *y, c
 }
 
 /* Whether every input pixel lies under exactly one window, so that its gradient can simply be written. */
-static bool tiles(const struct unit *u)
+static bool tiles(const struct op_unit *u)
 {
     const struct op *op = u->op;
     return op->kernel == op->stride && op->pad == 0 && u->out.shape.h * op->stride == u->in.shape.h &&
            u->out.shape.w * op->stride == u->in.shape.w;
 }
 
-static void clear(const struct task *t, const struct unit *u)
+static void clear(const struct task *t, const struct op_unit *u)
 {
     memset(task_chunk(t, u->dx[0]), 0, t->n * layout_sample_bytes(&u->in));
 }
 
-static void maxpool_chunk(const struct task *t, const struct unit *u)
+static void maxpool_chunk(const struct task *t, const struct op_unit *u)
 {
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
@@ -92,7 +92,7 @@ static void maxpool_chunk(const struct task *t, const struct unit *u)
                   task_at(t, u->y, i), g);
 }
 
-static void maxpool_back_chunk(const struct task *t, const struct unit *u)
+static void maxpool_back_chunk(const struct task *t, const struct op_unit *u)
 {
     bool apart = tiles(u);
     if (!apart)
@@ -103,25 +103,25 @@ static void maxpool_back_chunk(const struct task *t, const struct unit *u)
                   task_at(t, u->y, i), task_at(t, u->dy, i), task_at(t, u->dx[0], i), apart, g);
 }
 
-static void use_values(struct program *p, const struct unit *u)
+static void use_values(struct program *p, const struct op_unit *u)
 {
     buffer_use(p, u->x[0]);
     buffer_use(p, u->y);
 }
 
-static void use_gradients(struct program *p, const struct unit *u)
+static void use_gradients(struct program *p, const struct op_unit *u)
 {
     buffer_use(p, u->dy);
     buffer_use(p, u->dx[0]);
 }
 
-static void maxpool_forward(struct program *p, struct unit *u)
+static void maxpool_forward(struct program *p, struct op_unit *u)
 {
     use_values(p, u);
     job_chunk(p, maxpool_chunk, u);
 }
 
-static void maxpool_backward(struct program *p, struct unit *u)
+static void maxpool_backward(struct program *p, struct op_unit *u)
 {
     use_values(p, u);
     use_gradients(p, u);
@@ -131,7 +131,8 @@ static void maxpool_backward(struct program *p, struct unit *u)
 const struct op_maker maxpool_maker = {
     .prepare = pool_prepare, .forward = maxpool_forward, .backward = maxpool_backward};
 
-INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, enum number number, size_t n)
+INLINE void mean_group(const struct op_unit *u, const void *x, void *y, size_t g, enum number number,
+                       size_t n)
 {
     lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
     for (size_t p = 0; p < u->out.pixels; p++) {
@@ -143,7 +144,7 @@ INLINE void mean_group(const struct unit *u, const void *x, void *y, size_t g, e
     }
 }
 
-INLINE void mean_back_group(const struct unit *u, const void *dy, void *dx, size_t g, enum number number,
+INLINE void mean_back_group(const struct op_unit *u, const void *dy, void *dx, size_t g, enum number number,
                             size_t n)
 {
     lanes share = lanes_all(1.0f / (float)(u->op->kernel * u->op->kernel));
@@ -155,7 +156,7 @@ INLINE void mean_back_group(const struct unit *u, const void *dy, void *dx, size
     }
 }
 
-static void avgpool_chunk(const struct task *t, const struct unit *u)
+static void avgpool_chunk(const struct task *t, const struct op_unit *u)
 {
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->in.groups; g++)
@@ -163,7 +164,7 @@ static void avgpool_chunk(const struct task *t, const struct unit *u)
                   task_at(t, u->y, i), g);
 }
 
-static void avgpool_back_chunk(const struct task *t, const struct unit *u)
+static void avgpool_back_chunk(const struct task *t, const struct op_unit *u)
 {
     clear(t, u);
     for (size_t i = t->first; i < t->first + t->n; i++)
@@ -172,13 +173,13 @@ static void avgpool_back_chunk(const struct task *t, const struct unit *u)
                   task_at(t, u->dx[0], i), g);
 }
 
-static void avgpool_forward(struct program *p, struct unit *u)
+static void avgpool_forward(struct program *p, struct op_unit *u)
 {
     use_values(p, u);
     job_chunk(p, avgpool_chunk, u);
 }
 
-static void avgpool_backward(struct program *p, struct unit *u)
+static void avgpool_backward(struct program *p, struct op_unit *u)
 {
     use_gradients(p, u);
     job_chunk(p, avgpool_back_chunk, u);
@@ -198,7 +199,7 @@ INLINE void global_group(const struct layout *l, const void *x, float *mean, siz
     lanes_store(mean, 0, sum * lanes_all(1.0f / (float)l->pixels), NUMBER_F32, n);
 }
 
-static void globalpool_chunk(const struct task *t, const struct unit *u)
+static void globalpool_chunk(const struct task *t, const struct op_unit *u)
 {
     float *flat = task_kept(t, t->program->flat);
     for (size_t i = t->first; i < t->first + t->n; i++) {
@@ -218,7 +219,7 @@ INLINE void global_back_group(const struct layout *l, const float *mean, void *d
         lanes_store(dx, g * l->group_step + p * l->pixel_step, d, number, n);
 }
 
-static void globalpool_back_chunk(const struct task *t, const struct unit *u)
+static void globalpool_back_chunk(const struct task *t, const struct op_unit *u)
 {
     float *flat = task_kept(t, t->program->flat);
     for (size_t i = t->first; i < t->first + t->n; i++) {
@@ -229,19 +230,19 @@ static void globalpool_back_chunk(const struct task *t, const struct unit *u)
     }
 }
 
-static fault globalpool_prepare(struct program *p, struct unit *u)
+static fault globalpool_prepare(struct program *p, struct op_unit *u)
 {
     flat_reserve(p, layout_width(&u->in) * sizeof(float));
     return OK;
 }
 
-static void globalpool_forward(struct program *p, struct unit *u)
+static void globalpool_forward(struct program *p, struct op_unit *u)
 {
     use_values(p, u);
     job_chunk(p, globalpool_chunk, u);
 }
 
-static void globalpool_backward(struct program *p, struct unit *u)
+static void globalpool_backward(struct program *p, struct op_unit *u)
 {
     use_gradients(p, u);
     job_chunk(p, globalpool_back_chunk, u);

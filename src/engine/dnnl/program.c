@@ -101,7 +101,7 @@ void flat_reserve(struct program *p, size_t n_bytes)
 }
 
 void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run,
-             const struct unit *u)
+             const struct op_unit *u)
 {
     if (p->n_jobs == p->most_jobs) {
         size_t most = p->most_jobs ? 2 * p->most_jobs : 64;
@@ -137,7 +137,7 @@ static void take_sample(const struct frame *f, size_t i, float *out)
 }
 
 /* The pictures of a chunk, from bytes to the order in which the first layer reads them. */
-static void gather(const struct task *t, const struct unit *u)
+static void gather(const struct task *t, const struct op_unit *u)
 {
     (void)u;
     const struct program *p = t->program;
@@ -154,7 +154,7 @@ static void gather(const struct task *t, const struct unit *u)
     }
 }
 
-static void collect_results(const struct task *t, const struct unit *u)
+static void collect_results(const struct task *t, const struct op_unit *u)
 {
     (void)u;
     const struct result *r = task_kept(t, t->program->results);
@@ -206,14 +206,14 @@ static void unit_init(struct program *p, size_t index)
 {
     const struct graph *g = p->setup->graph;
     const struct op *op = &g->ops[index];
-    struct unit *u = &p->units[index];
-    *u = (struct unit){.op = op,
-                       .program = p,
-                       .x = {NO_BUFFER, NO_BUFFER},
-                       .y = NO_BUFFER,
-                       .dx = {NO_BUFFER, NO_BUFFER},
-                       .prior = {NO_BUFFER, NO_BUFFER},
-                       .sum = NO_BUFFER,
+    struct op_unit *u = &p->units[index];
+    *u = (struct op_unit){.op = op,
+                          .program = p,
+                          .x = {NO_BUFFER, NO_BUFFER},
+                          .y = NO_BUFFER,
+                          .dx = {NO_BUFFER, NO_BUFFER},
+                          .prior = {NO_BUFFER, NO_BUFFER},
+                          .sum = NO_BUFFER,
                        .dy = NO_BUFFER};
     u->in = p->layouts[op->in[0]];
     for (int k = 0; k < 2 && op->in[k] >= 0; k++)
@@ -243,7 +243,7 @@ static void unit_init(struct program *p, size_t index)
 static fault make_units(struct program *p)
 {
     const struct graph *g = p->setup->graph;
-    p->units = ARENA_NEW(&p->arena, struct unit, g->n_ops);
+    p->units = ARENA_NEW(&p->arena, struct op_unit, g->n_ops);
     if (!p->units)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < g->n_ops; i++)
@@ -258,12 +258,12 @@ static fault make_units(struct program *p)
     return OK;
 }
 
-static void add_prior_chunk(const struct task *t, const struct unit *u)
+static void add_prior_chunk(const struct task *t, const struct op_unit *u)
 {
     add_two(&u->in, t->n, task_chunk(t, u->prior[0]), task_chunk(t, u->dx[0]), task_chunk(t, u->sum));
 }
 
-static void add_prior(struct program *p, struct unit *u)
+static void add_prior(struct program *p, struct op_unit *u)
 {
     buffer_use(p, u->prior[0]);
     buffer_use(p, u->dx[0]);
@@ -272,7 +272,7 @@ static void add_prior(struct program *p, struct unit *u)
 }
 
 /* Where the gradients lie that this op reads and makes. */
-static void find_gradients(struct program *p, struct unit *u)
+static void find_gradients(struct program *p, struct op_unit *u)
 {
     if (u->op->out >= 0)
         u->dy = p->now[u->op->out];
@@ -283,7 +283,7 @@ static void find_gradients(struct program *p, struct unit *u)
     }
 }
 
-static void make_backward(struct program *p, struct unit *u, const struct step *s)
+static void make_backward(struct program *p, struct op_unit *u, const struct step *s)
 {
     bool at_end = p->kind == PLAN_SPLIT_PASSES && (size_t)(s - p->plan.steps) >= p->plan.n_inputs;
     if (!at_end)
@@ -350,7 +350,7 @@ static size_t final_from(const struct program *p, int phase)
 static fault list_finals(struct program *p)
 {
     size_t n = 0;
-    p->finals = ARENA_NEW(&p->arena, struct unit *, p->setup->graph->n_ops);
+    p->finals = ARENA_NEW(&p->arena, struct op_unit *, p->setup->graph->n_ops);
     if (!p->finals)
         return OUT_OF_MEMORY;
     for (int i = 0; i < p->n_phases; i++) {

@@ -58,8 +58,8 @@ struct task {
     size_t first, n; /* samples, where it is a chunk; the whole batch where it is a slice */
 };
 
-struct unit;
-typedef void job_fn(const struct task *t, const struct unit *u);
+struct op_unit;
+typedef void job_fn(const struct task *t, const struct op_unit *u);
 
 enum job_kind {
     JOB_CHUNK, /* for each chunk of samples, in the order in which they were added */
@@ -69,7 +69,7 @@ enum job_kind {
 
 struct job {
     job_fn *run;
-    const struct unit *unit;
+    const struct op_unit *unit;
     enum job_kind kind;
     int phase;
     size_t n_slices;
@@ -99,15 +99,15 @@ enum { FOREVER = 1 << 30 };
 /* What our own convolutions do while they load and store, instead of the batchnorms next to them; see fold.c.
  */
 struct folds {
-    const struct unit *load;    /* x is this batchnorm's output, made from its input at every reading */
-    const struct unit *sums;    /* the sums of y are for this batchnorm                               */
+    const struct op_unit *load; /* x is this batchnorm's output, made from its input at every reading */
+    const struct op_unit *sums; /* the sums of y are for this batchnorm                               */
     bool is_applied, is_summed; /* in the batchnorm: a convolution does that part                     */
     /* in the batchnorm: the whole's convolution that would apply or sum it, but is in another part */
     const struct op *applied_behind, *summed_before;
 };
 
 /* One op of the graph as this engine sees it. */
-struct unit {
+struct op_unit {
     const struct op_maker *maker;
     const struct op *op;
     const struct program *program;
@@ -119,7 +119,7 @@ struct unit {
     int prior[2];            /* where what is added to dx lies so far, where it adds  */
     int sum;                 /* where dx and prior are added for an op that does not itself, or NO_BUFFER */
     /* add: the batchnorm whose output goes nowhere else and is made here; batchnorm: that add */
-    struct unit *fused;
+    struct op_unit *fused;
     struct folds folds;
     int final_phase; /* the one that writes the gradients of its parameters, where it has any */
     void *own;       /* in the program's arena: what this kind of op needs besides */
@@ -137,7 +137,7 @@ struct program {
     struct plan plan;                /* the steps */
     struct layout *layouts;          /* per tensor */
     struct layout *layouts_of_whole; /* per tensor of the whole */
-    struct unit *units;              /* per op     */
+    struct op_unit *units;           /* per op     */
     int *values, *grads;             /* per tensor: buffers, or NO_BUFFER */
     int *now; /* per tensor, while building: where its gradient lies so far; an add lends its own to its
                  inputs */
@@ -147,8 +147,8 @@ struct program {
     int n_phases; /* while building: the current one */
     int last_phase;
     bool phase_has_jobs;
-    int stretch[4];       /* where each begins: forward, backward, weights; the end */
-    struct unit **finals; /* those with parameters, by final_phase */
+    int stretch[4];          /* where each begins: forward, backward, weights; the end */
+    struct op_unit **finals; /* those with parameters, by final_phase */
     struct buffer *buffers;
     size_t n_buffers, most_buffers;
     int flat; /* a buffer for each worker: one sample or weight as floats in [c][h][w] order, see flat_reserve
@@ -188,7 +188,7 @@ void buffer_use(struct program *p, int buffer);       /* by a chunk job of this 
 void buffer_use_whole(struct program *p, int buffer); /* by slices or after-jobs of this phase      */
 void buffer_use_next(struct program *p, int buffer);  /* by slices of the phase after this          */
 void job_add(struct program *p, enum job_kind kind, int phase, size_t n_slices, job_fn *run,
-             const struct unit *u);
+             const struct op_unit *u);
 #define job_chunk(p, run, u)          job_add(p, JOB_CHUNK, (p)->n_phases, 0, run, u)
 #define job_slices(p, run, u, n)      job_add(p, JOB_SLICE, (p)->n_phases, n, run, u)
 #define job_slices_next(p, run, u, n) job_add(p, JOB_SLICE, (p)->n_phases + 1, n, run, u)
@@ -226,11 +226,11 @@ static inline void *task_kept(const struct task *t, int buffer)
 
 /* Each kind of op: how its unit is set up and which jobs it adds. */
 struct op_maker {
-    fault (*prepare)(struct program *p, struct unit *u);
-    void (*forward)(struct program *p, struct unit *u);
+    fault (*prepare)(struct program *p, struct op_unit *u);
+    void (*forward)(struct program *p, struct op_unit *u);
     void (*weights)(struct program *p,
-                    struct unit *u); /* gradients of parameters; NULL: none, or backward's */
-    void (*backward)(struct program *p, struct unit *u); /* gradients of inputs; NULL: nothing */
+                    struct op_unit *u); /* gradients of parameters; NULL: none, or backward's */
+    void (*backward)(struct program *p, struct op_unit *u); /* gradients of inputs; NULL: nothing */
     bool takes_prior; /* backward adds to what lies in u->prior; for the others that is done behind them */
 };
 /* Winograd convolutions of our own, where conv_is_own says so. */

@@ -135,7 +135,7 @@ static void put_labels(const struct ref_walk *w, const struct samples *s, const 
         w->labels[i] = s->labels[picks[i].sample];
 }
 
-struct job {
+struct requests {
     struct ref *ref;
     struct lesson *lessons;
     struct exam *exams;
@@ -164,14 +164,14 @@ static void learn_micro(const struct ref *r, struct lesson *l, size_t micro, con
 /* The samples of the whole batch are held while its micro-batches are computed. */
 static void learn_one(void *ctx, size_t piece, int worker)
 {
-    struct job *job = ctx;
-    struct ref *r = job->ref;
-    struct lesson *l = &job->lessons[piece];
+    struct requests *asked = ctx;
+    struct ref *r = asked->ref;
+    struct lesson *l = &asked->lessons[piece];
     const struct engine_setup *s = &r->host.engine.setup;
     struct held held;
     fault f = samples_hold(s->train, l->picks, s->batch, &held);
     if (f) {
-        host_keep_first(&job->first, f);
+        host_keep_first(&asked->first, f);
         return;
     }
     l->loss = 0;
@@ -209,16 +209,16 @@ static struct ref_walk start_pass(const struct ref *r, const struct pass *pass, 
 /* What backward needs of the samples was kept by forward. */
 static void pass_one(void *ctx, size_t piece, int worker)
 {
-    struct job *job = ctx;
-    struct ref *r = job->ref;
-    struct pass *pass = &job->passes[piece];
+    struct requests *asked = ctx;
+    struct ref *r = asked->ref;
+    struct pass *pass = &asked->passes[piece];
     const struct samples *s = r->host.engine.setup.train;
     struct ref_walk w = start_pass(r, pass, worker);
     const struct pick *picks = pass->picks + w.at.first;
     bool reads = pass->kind == PASS_FORWARD && graph_reads_samples(w.graph);
     fault f = reads ? take_samples(&w, s, picks) : OK;
     if (f) {
-        host_keep_first(&job->first, f);
+        host_keep_first(&asked->first, f);
         return;
     }
     put_labels(&w, s, picks);
@@ -233,25 +233,25 @@ static fault ref_pass(struct engine *e, struct pass *passes, size_t n)
 {
     struct ref *r = (struct ref *)e;
     TRY(engine_check_passes(e, passes, n));
-    struct job job = {.ref = r, .passes = passes};
-    pool_run(r->host.pool, n, pass_one, &job);
-    return job.first;
+    struct requests asked = {.ref = r, .passes = passes};
+    pool_run(r->host.pool, n, pass_one, &asked);
+    return asked.first;
 }
 
 static fault ref_learn(struct engine *e, struct lesson *lessons, size_t n)
 {
     struct ref *r = (struct ref *)e;
     TRY(engine_check_lessons(e));
-    struct job job = {.ref = r, .lessons = lessons};
-    pool_run(r->host.pool, n, learn_one, &job);
-    return job.first;
+    struct requests asked = {.ref = r, .lessons = lessons};
+    pool_run(r->host.pool, n, learn_one, &asked);
+    return asked.first;
 }
 
 static void examine_one(void *ctx, size_t piece, int worker)
 {
-    struct job *job = ctx;
-    struct ref *r = job->ref;
-    struct exam *x = &job->exams[piece];
+    struct requests *asked = ctx;
+    struct ref *r = asked->ref;
+    struct exam *x = &asked->exams[piece];
     const struct engine_setup *setup = &r->host.engine.setup;
     const struct samples *s = x->on_train ? setup->train : setup->test;
     struct ref_walk w = start_walk(r, &r->exam, x->replica, worker);
@@ -265,7 +265,7 @@ static void examine_one(void *ctx, size_t piece, int worker)
             picks[i] = (struct pick){.sample = (uint32_t)(x->first + done + i)};
         fault f = take_samples(&w, s, picks);
         if (f) {
-            host_keep_first(&job->first, f);
+            host_keep_first(&asked->first, f);
             return;
         }
         put_labels(&w, s, picks);
@@ -280,12 +280,12 @@ static fault ref_examine(struct engine *e, struct exam *exams, size_t n)
 {
     struct ref *r = (struct ref *)e;
     TRY(engine_check_exams(e));
-    struct job job = {.ref = r, .exams = exams};
+    struct requests asked = {.ref = r, .exams = exams};
     for (size_t i = 0; i < n; i++)
         samples_expect(exams[i].on_train ? e->setup.train : e->setup.test, exams[i].first, exams[i].n,
                        micro_most(&e->setup));
-    pool_run(r->host.pool, n, examine_one, &job);
-    return job.first;
+    pool_run(r->host.pool, n, examine_one, &asked);
+    return asked.first;
 }
 
 static void ref_describe(const struct engine *e, char *text, size_t n)

@@ -131,5 +131,6 @@ void ref_take(struct ref_walk *w, size_t first, size_t end)
 void ref_sizes(const struct graph *g, size_t batch, size_t *n_bytes)
 {
     for (size_t t = 0; t < g->n_tensors; t++)
-        n_bytes[t] = batch * shape_size(g->tensors[t].shape) * sizeof(real);
+        n_bytes[t] =
+            t == 0 && !graph_reads_samples(g) ? 0 : batch * shape_size(g->tensors[t].shape) * sizeof(real);
 }
