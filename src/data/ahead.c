@@ -63,11 +63,20 @@ static struct course *shortest_course(const struct stream *s)
     return shortest;
 }
 
+/* Batches that lie ahead take a bay each, but for those that are alike (of a share with fewer batches than there are bays), which
+ * share one. As many of them as there are bays are enough: more would be found in bays without end. */
+static bool is_far_enough(const struct stream *s, const struct course *shortest)
+{
+    return (shortest->next - shortest->expected) * s->n_courses >= s->n_bays;
+}
+
 static bool foresee_batch(struct stream *s)
 {
     if (!s->n_courses || s->free.first == NO_BAY)
         return false;
     struct course *course = shortest_course(s);
+    if (is_far_enough(s, course))
+        return false;
     feed_batch(&course->feed, course->next, s->room);
     if (window_find(s, false, s->room, course->feed.batch) == NO_BAY)
         window_want(s, window_take_free(s), false, s->room, course->feed.batch, (size_t)(course - s->courses),

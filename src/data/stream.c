@@ -261,6 +261,8 @@ void stream_announce(struct stream *s, const struct feed *f, uint64_t k, const s
             window_want(s, i, false, picks, f->batch, f->course, k, true);
         course->next = k + 1;
     }
+    if (s->free.first != NO_BAY) /* one batch more may be read ahead */
+        pthread_cond_signal(&s->work);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "base/rng.h"
 #include "data/split.h"
 #include "data/stream.h"
@@ -270,6 +271,53 @@ static void batches_that_nobody_holds_make_room_for_later_ones(void **state)
     files_free(&f);
 }
 
+/* Rounds of agents that learn batch after batch of shares of `n_share` samples, all from the first on. */
+static void check_rounds(const struct data_settings *settings, size_t n_agents, size_t n_share, uint64_t n_rounds)
+{
+    struct dataset *d = opened(settings);
+    struct feed feeds[AGENTS];
+    uint32_t share[N];
+    for (uint32_t i = 0; i < n_share; i++)
+        share[i] = i;
+    for (uint32_t i = 0; i < n_agents; i++) {
+        assert_ok(feed_init(&feeds[i], settings, SEED, i, share, n_share));
+        assert_ok(samples_follow(&d->train, &feeds[i]));
+    }
+    for (uint64_t k = 0; k < n_rounds; k++)
+        for (size_t i = 0; i < n_agents; i++) {
+            struct pick picks[N];
+            struct held held;
+            feed_batch(&feeds[i], k, picks);
+            assert_ok(samples_hold(&d->train, picks, feeds[i].batch, &held));
+            assert_memory_equal(held.samples, &picks[0].sample, sizeof picks[0].sample);
+            samples_let_go(&d->train, &held);
+        }
+    assert_int_equal(stream_counts(d->stream).n_held, n_agents * n_rounds);
+    for (size_t i = 0; i < n_agents; i++)
+        feed_release(&feeds[i]);
+    dataset_close(d);
+}
+
+/* All batches that there are lie in bays, and some bays are free: whoever reads ahead has nothing to do, and must see it. */
+static void a_share_of_fewer_batches_than_bays_is_trained_to_the_end(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t share, batch, agents;
+    } ways[] = {{1, BATCH, 1}, {1, 1, 1}, {3, 1, 1}, {2, 2, 1}, {4, 1, AGENTS}, {N, N, 1}};
+    struct files f = files_new();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct data_settings s = settings_of(&f, false, 12);
+        s.batch = (int64_t)ways[i].batch;
+        s.limit = (int64_t)ways[i].share;
+        s.window_mb *= (double)larger(ways[i].batch, SAMPLES_AT_ONCE) / SAMPLES_AT_ONCE;
+        alarm(30);
+        check_rounds(&s, ways[i].agents, ways[i].share, 100);
+        alarm(0);
+    }
+    files_free(&f);
+}
+
 struct taker {
     const struct samples *held, *streamed;
     uint64_t number;
@@ -476,6 +524,7 @@ int main(void)
         cmocka_unit_test(agents_meet_the_same_samples_however_small_the_window),
         cmocka_unit_test(what_a_feed_gives_next_is_there_before_it_is_asked_for),
         cmocka_unit_test(batches_that_nobody_holds_make_room_for_later_ones),
+        cmocka_unit_test(a_share_of_fewer_batches_than_bays_is_trained_to_the_end),
         cmocka_unit_test(several_threads_share_a_window_of_one_batch),
         cmocka_unit_test(a_window_that_is_too_small_is_told_the_least),
         cmocka_unit_test(what_cannot_be_streamed_is_refused),
