@@ -271,6 +271,20 @@ static void batches_that_nobody_holds_make_room_for_later_ones(void **state)
     files_free(&f);
 }
 
+static atomic_bool is_counting;
+static atomic_uint n_allocated;
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+void *__libc_malloc(size_t n);
+
+/* In place of the C library's, which sanitizers replace themselves. */
+__attribute__((visibility("default"))) void *malloc(size_t n)
+{
+    n_allocated += atomic_load(&is_counting);
+    return __libc_malloc(n);
+}
+#endif
+
 /* Rounds of agents that learn batch after batch of shares of `n_share` samples, all from the first on. */
 static void check_rounds(const struct data_settings *settings, size_t n_agents, size_t n_share, uint64_t n_rounds)
 {
@@ -283,16 +297,19 @@ static void check_rounds(const struct data_settings *settings, size_t n_agents, 
         assert_ok(feed_init(&feeds[i], settings, SEED, i, share, n_share));
         assert_ok(samples_follow(&d->train, &feeds[i]));
     }
+    atomic_store(&is_counting, true);
     for (uint64_t k = 0; k < n_rounds; k++)
         for (size_t i = 0; i < n_agents; i++) {
-            struct pick picks[N];
+            struct pick picks[2 * N];
             struct held held;
             feed_batch(&feeds[i], k, picks);
             assert_ok(samples_hold(&d->train, picks, feeds[i].batch, &held));
             assert_memory_equal(held.samples, &picks[0].sample, sizeof picks[0].sample);
             samples_let_go(&d->train, &held);
         }
+    atomic_store(&is_counting, false);
     assert_int_equal(stream_counts(d->stream).n_held, n_agents * n_rounds);
+    assert_int_equal(atomic_load(&n_allocated), 0);
     for (size_t i = 0; i < n_agents; i++)
         feed_release(&feeds[i]);
     dataset_close(d);
@@ -315,6 +332,17 @@ static void a_share_of_fewer_batches_than_bays_is_trained_to_the_end(void **stat
         check_rounds(&s, ways[i].agents, ways[i].share, 100);
         alarm(0);
     }
+    files_free(&f);
+}
+
+static void reading_a_batch_allocates_nothing_however_large_it_is(void **state)
+{
+    (void)state;
+    struct files f = files_new();
+    struct data_settings s = settings_of(&f, false, 12);
+    s.batch = N + 20;
+    s.window_mb *= 3;
+    check_rounds(&s, 2, N, 50);
     files_free(&f);
 }
 
@@ -525,6 +553,7 @@ int main(void)
         cmocka_unit_test(what_a_feed_gives_next_is_there_before_it_is_asked_for),
         cmocka_unit_test(batches_that_nobody_holds_make_room_for_later_ones),
         cmocka_unit_test(a_share_of_fewer_batches_than_bays_is_trained_to_the_end),
+        cmocka_unit_test(reading_a_batch_allocates_nothing_however_large_it_is),
         cmocka_unit_test(several_threads_share_a_window_of_one_batch),
         cmocka_unit_test(a_window_that_is_too_small_is_told_the_least),
         cmocka_unit_test(what_cannot_be_streamed_is_refused),

@@ -7,7 +7,7 @@ source "$(dirname "$0")/../support/check.sh" "$1"
 
 subjects() {
     cat <<'SUBJECTS'
-base            arena array block clock decode encode fault field isa page plain pool rng sha256 text xml
+base            arena array block clock decode encode fault field isa page plain pool rng sha256 sort text xml
 experiment      experiment category decode event fail kind machine machines network node override overrides
                 roll section speed straggler tree
 data            data dataset feed split catalogue cifar file folder idx known mosaic part source
