@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "data/split.h"
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 enum { TRAIN, TEST };
 

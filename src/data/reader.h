@@ -13,7 +13,7 @@
 #include "base/fault.h"
 #include "base/sha256.h"
 #include "data/data.h"
-#include "data/extent.h"
+#include "data/stream/extent.h"
 #include "data/source.h"
 
 /* Samples of one shape, training or test, as they come in. Starts as { 0 }; the first to come set the shape.

@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "data/split.h"
-#include "data/stream.h"
+#include "data/stream/stream.h"
 #include "support/data_files.h"
 
 enum { N = 130, N_TEST = 70, SIDE = 5, CLASSES = 7, SEED = 3, BATCH = 6, AGENTS = 3, BAYS = 4 };

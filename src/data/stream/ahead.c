@@ -3,7 +3,7 @@
  * Every agent's course is read as far ahead as any other's: the next batch is that of the course with the shortest lead. Pieces of
  * exams come first, since nobody learns meanwhile, and take at most half of the window from what was read ahead.
  */
-#include "data/window.h"
+#include "data/stream/window.h"
 
 #include "base/arena.h"
 

@@ -1,5 +1,5 @@
 /* stream.c - opening a stream, holding samples of it; see stream.h. */
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "data/window.h"
+#include "data/stream/window.h"
 
 #define MEGABYTE   1e6
 #define PATIENCE_S 60

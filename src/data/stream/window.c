@@ -1,5 +1,5 @@
 /* window.c - which samples are in which bay; see window.h. */
-#include "data/window.h"
+#include "data/stream/window.h"
 
 #include "base/clock.h"
 #include "base/rng.h"

@@ -1,10 +1,10 @@
 /* window.h - the bays of a stream, and what its files share. All of it is under the stream's lock. */
-#ifndef VECHE_DATA_WINDOW_H
-#define VECHE_DATA_WINDOW_H
+#ifndef VECHE_DATA_STREAM_WINDOW_H
+#define VECHE_DATA_STREAM_WINDOW_H
 
 #include <pthread.h>
 
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 #define NO_BAY    SIZE_MAX
 #define NO_COURSE SIZE_MAX
