@@ -274,7 +274,8 @@ static void batches_that_nobody_holds_make_room_for_later_ones(void **state)
 static atomic_bool is_counting;
 static atomic_uint n_allocated;
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&                 \
+    !defined(__clang__)
 void *__libc_malloc(size_t n);
 
 /* In place of the C library's, which sanitizers replace themselves. */
@@ -286,7 +287,8 @@ __attribute__((visibility("default"))) void *malloc(size_t n)
 #endif
 
 /* Rounds of agents that learn batch after batch of shares of `n_share` samples, all from the first on. */
-static void check_rounds(const struct data_settings *settings, size_t n_agents, size_t n_share, uint64_t n_rounds)
+static void check_rounds(const struct data_settings *settings, size_t n_agents, size_t n_share,
+                         uint64_t n_rounds)
 {
     struct dataset *d = opened(settings);
     struct feed feeds[AGENTS];
@@ -343,6 +345,34 @@ static void reading_a_batch_allocates_nothing_however_large_it_is(void **state)
     s.batch = N + 20;
     s.window_mb *= 3;
     check_rounds(&s, 2, N, 50);
+    files_free(&f);
+}
+
+static void a_test_set_that_fits_is_read_once_for_all_exams(void **state)
+{
+    (void)state;
+    enum { EXAMS = 50 };
+    struct files f = files_new();
+    struct data_settings s = settings_of(&f, true, 2 * BAYS);
+    struct dataset *d = opened(&s);
+    for (int i = 0; i < EXAMS; i++)
+        samples_expect(&d->test, 0, N_TEST, SAMPLES_AT_ONCE);
+    for (int i = 0; stream_counts(d->stream).n_read < N_TEST; i++) {
+        assert_true(i < 10000); /* ten seconds */
+        usleep(1000);
+    }
+    for (size_t i = 0; i < EXAMS; i++)
+        for (size_t first = 0; first < N_TEST; first += SAMPLES_AT_ONCE) {
+            struct pick picks[SAMPLES_AT_ONCE];
+            struct held held;
+            size_t n = smaller(SAMPLES_AT_ONCE, N_TEST - first);
+            for (size_t k = 0; k < n; k++)
+                picks[k] = (struct pick){.sample = (uint32_t)(first + k)};
+            assert_ok(samples_hold(&d->test, picks, n, &held));
+            samples_let_go(&d->test, &held);
+        }
+    assert_true(stream_counts(d->stream).n_read < 5 * N_TEST); /* once, unless a reader slept too long */
+    dataset_close(d);
     files_free(&f);
 }
 
@@ -554,6 +584,7 @@ int main(void)
         cmocka_unit_test(batches_that_nobody_holds_make_room_for_later_ones),
         cmocka_unit_test(a_share_of_fewer_batches_than_bays_is_trained_to_the_end),
         cmocka_unit_test(reading_a_batch_allocates_nothing_however_large_it_is),
+        cmocka_unit_test(a_test_set_that_fits_is_read_once_for_all_exams),
         cmocka_unit_test(several_threads_share_a_window_of_one_batch),
         cmocka_unit_test(a_window_that_is_too_small_is_told_the_least),
         cmocka_unit_test(what_cannot_be_streamed_is_refused),

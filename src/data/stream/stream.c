@@ -345,7 +345,8 @@ static fault find_bay(struct stream *s, bool is_test, const struct pick *picks, 
 
 static void put_back(struct stream *s, size_t i)
 {
-    if (--s->bays[i].holders == 0)
+    struct bay *x = &s->bays[i];
+    if (--x->holders == 0 && (!x->to_come || x->trouble))
         window_drop(s, i);
 }
 
@@ -354,6 +355,7 @@ static fault hold(struct stream *s, bool is_test, const struct pick *picks, size
     TRY(find_bay(s, is_test, picks, n, out));
     struct bay *x = &s->bays[*out];
     x->holders++;
+    x->to_come -= x->to_come > 0;
     s->counts.n_held++;
     s->counts.n_late += x->state != BAY_READY;
     fault f = wait_until_ready(s, x);

@@ -21,6 +21,7 @@ struct bay {
     uint8_t *bytes;       /* [at_once] samples, borrowed */
     size_t begun, done;   /* of them, in the order of the disk: given to readers; read */
     unsigned holders;     /* and those who wait for it */
+    size_t to_come;       /* holds that exams are going to make of it: it stays for them */
     size_t course;        /* whose batch it is; NO_COURSE: a piece of an exam, or not foreseen */
     uint64_t number;      /* of the batch, or of the piece since the stream was opened */
     size_t before, after; /* in the list it is in */
