@@ -116,6 +116,7 @@ def main():
             figures.append({side: train(args, folder, sides[side]) for side in order})
             if figures[-1]["memory"]["bits"] != figures[-1]["streamed"]["bits"]:
                 sys.exit("stream: streamed samples came to other bits than those in memory")
+            print(f"round {i + 1}: {figures[-1]['memory']['rate']:.0f} and {figures[-1]['streamed']['rate']:.0f} samples/s", flush=True)
         fine = table(args, figures, way["least"])
         with open(args.out, "w") as file:
             json.dump(dict(processor=processor(), arguments=vars(args), figures=figures), file, indent=1)

@@ -51,7 +51,7 @@ static bool foresee_piece(struct stream *s)
             return false;
         window_want(s, i, is_test, s->room, n, NO_COURSE, s->pieces++, false);
     }
-    s->bays[i].to_come++;
+    s->bays[i].to_come += s->bays[i].course == NO_COURSE; /* a batch's bay is let go of in its time */
     pass_piece(s, n);
     return true;
 }
