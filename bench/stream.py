@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Training from samples on disk beside training from samples in memory: the same run, in turns, and the ratio of their speeds.
 
-    bench/stream.py PATH/TO/veche [--gpu] [--window 20] [--rounds 5] [--model resnet20] [--samples 50000] [--epochs 1] [--out FILE]
+    bench/stream.py PATH/TO/veche [--gpu] [--window 20] [--rounds 5] [--model resnet20] [--samples 50000] [--epochs EPOCHS] [--out FILE]
 
 The set is made here: random pictures in CIFAR's binary layout, as large as CIFAR-10 (184 MB), which lie in the system's memory for files
 once they are written. On the CPU one agent with batch 128; with --gpu 36 agents on a torus with batch 32, in bf16, on the engine `cuda`.
 Each round trains in memory and streamed, first the one and then the other in turn. The figures are samples a second of training and
 evaluation together, without opening; the ratio is that of a round, and its median is judged: at least 0.95 on the CPU, 0.9 on a GPU.
+The samples trained fill the window several times, else all of them would lie there before they are asked for: fewer epochs are refused.
 Both have to come to the same bits. What other processes took of the cores is measured as well; where that is much, figures mean little.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -37,6 +39,7 @@ train: {{epochs: {epochs}, seed: 42, evaluate_every: 1 epoch, checkpoint_every: 
 CPU = dict(batch=128, agents=1, topology="complete:1", engine="dnnl", precision="fp32", least=0.95)
 GPU = dict(batch=32, agents=36, topology="torus:6x6", engine="cuda", precision="bf16", least=0.9)
 PIXELS = 3072
+LEAST_WINDOWS = 5  # that the samples trained must fill
 
 
 def read_arguments():
@@ -47,10 +50,14 @@ def read_arguments():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--model", default="resnet20")
     p.add_argument("--samples", type=int, default=50000, help="training samples; a fifth as many for tests")
-    p.add_argument("--epochs", type=float, default=1)
+    p.add_argument("--epochs", type=float, help=f"default: what fills the window {LEAST_WINDOWS} times; on a GPU an epoch, if that is more")
     p.add_argument("--out", help="where the figures go (default: stream.json beside the program)")
     args = p.parse_args()
     args.veche = os.path.abspath(args.veche)
+    least = math.ceil(100 * LEAST_WINDOWS * args.window * 1e6 / (args.samples * PIXELS)) / 100
+    args.epochs = args.epochs or max(least, 1 if args.gpu else 0)
+    if args.epochs < least:
+        p.error(f"{args.epochs:g} epochs of {args.samples} samples do not fill a window of {args.window:g} MB {LEAST_WINDOWS} times; the least is {least:g}")
     args.out = args.out or os.path.join(os.path.dirname(args.veche), "stream.json")
     return args
 
@@ -103,12 +110,13 @@ def main():
         make_set(folder, args.samples)
         with open(os.path.join(folder, "stream.yaml"), "w") as file:
             file.write(EXPERIMENT.format(model=args.model, epochs=args.epochs, **way))
-        print(f"{processor()}, {len(os.sched_getaffinity(0))} cores; {args.samples * 1.2 * PIXELS / 1e6:.0f} MB of samples, a window of {args.window:g} MB")
+        print(f"{processor()}, {len(os.sched_getaffinity(0))} cores; {args.samples * 1.2 * PIXELS / 1e6:.0f} MB of samples, a window of {args.window:g} MB, {args.epochs:g} epochs")
         for i in range(args.rounds):
             order = list(sides) if i % 2 == 0 else list(sides)[::-1]
             figures.append({side: train(args, folder, sides[side]) for side in order})
             if figures[-1]["memory"]["bits"] != figures[-1]["streamed"]["bits"]:
                 sys.exit("stream: streamed samples came to other bits than those in memory")
+            print(f"round {i + 1}: {figures[-1]['memory']['rate']:.0f} and {figures[-1]['streamed']['rate']:.0f} samples/s", flush=True)
         fine = table(args, figures, way["least"])
         with open(args.out, "w") as file:
             json.dump(dict(processor=processor(), arguments=vars(args), figures=figures), file, indent=1)

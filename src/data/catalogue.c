@@ -74,7 +74,7 @@ fault catalogue_get(const char *name, const char *from, catalogue_progress *prog
     char data[PATH_ROOM];
     TRY(find(name, &k));
     TRY(data_folder(data, sizeof data));
-    return known_get(k, data, from, &(struct progress){progress, ctx});
+    return known_get(k, data, from, &(struct listener){progress, ctx});
 }
 
 fault catalogue_verify(const char *name, catalogue_progress *progress, void *ctx)
@@ -82,14 +82,14 @@ fault catalogue_verify(const char *name, catalogue_progress *progress, void *ctx
     const struct known *k;
     char data[PATH_ROOM], folder[PATH_ROOM];
     bool here;
-    struct part train = {0}, test = {0};
+    struct intake train = {0}, test = {0};
     TRY(find(name, &k));
     TRY(data_folder(data, sizeof data));
     TRY(known_look(k, data, folder, sizeof folder, &here));
     if (!here)
         return known_missing(k, data);
-    TRY(known_read(k, folder, &(struct progress){progress, ctx}, &train, &test));
-    part_close(&train);
-    part_close(&test);
+    TRY(known_read(k, folder, &(struct listener){progress, ctx}, &train, &test));
+    intake_close(&train);
+    intake_close(&test);
     return OK;
 }

@@ -45,14 +45,14 @@ static fault check_record(const struct records *r, size_t i, const uint8_t *byte
     return check_label(r, i * r->step + last, bytes[last], "label", r->classes);
 }
 
-fault cifar_read(const struct source *s, size_t classes, bool coarse, struct part *out)
+fault cifar_read(const struct source *s, size_t classes, bool coarse, struct intake *out)
 {
     struct records r;
     size_t first = out->n;
     TRY(look_at(s->name, s->n, classes, coarse, &r));
     for (size_t i = 0; i < r.n; i++)
         TRY(check_record(&r, i, s->bytes + i * r.step));
-    TRY(part_grow(out, s->name, r.n, 3, CIFAR_SIDE, CIFAR_SIDE));
+    TRY(intake_grow(out, s->name, r.n, 3, CIFAR_SIDE, CIFAR_SIDE));
     for (size_t i = 0; i < r.n; i++) {
         const uint8_t *at = s->bytes + i * r.step + r.n_labels;
         out->labels[first + i] = at[-1];
@@ -61,7 +61,7 @@ fault cifar_read(const struct source *s, size_t classes, bool coarse, struct par
     return OK;
 }
 
-static fault scan_records(struct scan *s, const struct records *r, uint16_t *labels, struct part *out)
+static fault scan_records(struct scan *s, const struct records *r, uint16_t *labels, struct intake *out)
 {
     const uint8_t *record;
     for (size_t i = 0; i < r->n; i++) {
@@ -69,17 +69,17 @@ static fault scan_records(struct scan *s, const struct records *r, uint16_t *lab
         TRY(check_record(r, i, record));
         labels[i] = record[r->n_labels - 1];
         if (out->is_measured)
-            part_measure(out, record + r->n_labels, 1, out->sums);
+            intake_measure(out, record + r->n_labels, 1, out->sums);
     }
     return scan_keep(s, r->n_labels, r->step, r->n, out);
 }
 
-fault cifar_scan(struct scan *s, size_t classes, bool coarse, struct part *out)
+fault cifar_scan(struct scan *s, size_t classes, bool coarse, struct intake *out)
 {
     struct records r;
     size_t first = out->n;
     TRY(look_at(s->path, (size_t)s->was.st_size, classes, coarse, &r));
-    TRY(part_grow(out, s->path, r.n, 3, CIFAR_SIDE, CIFAR_SIDE));
+    TRY(intake_grow(out, s->path, r.n, 3, CIFAR_SIDE, CIFAR_SIDE));
     fault f = scan_records(s, &r, out->labels + first, out);
     if (f)
         out->n = first;

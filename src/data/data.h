@@ -5,7 +5,7 @@
  * A pick says which sample, whether mirrored and by how much shifted; the engine turns picks into numbers, so the
  * same list gives the same batch on every engine. A pixel outside the picture is a zero byte *before* normalising.
  *
- * The bytes of samples lie in memory, or stay on disk and are read ahead of need into a window of bounded size (stream.h).
+ * The bytes of samples lie in memory, or stay on disk and are read ahead of need into a window of bounded size (stream/stream.h).
  * Engines see no difference: they hold the samples of their picks and let them go.
  *
  *   samples_hold(s, picks, n, &held) -> samples_bytes(s, &held, i, picks[i]) for each i < n -> samples_let_go(s, &held)

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "data/split.h"
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 enum { TRAIN, TEST };
 
@@ -34,7 +34,7 @@ static fault check_limit(const char *key, int64_t limit, size_t n, const char *w
 
 static fault check_settings(const struct data_settings *s, const struct loaded *l)
 {
-    const struct part *t = &l->train;
+    const struct intake *t = &l->train;
     TRY(check_limit("data.limit", s->limit, t->n, "training"));
     TRY(check_limit("data.test_limit", s->test_limit, l->test.n, "test"));
     if (t->c != l->test.c || t->h != l->test.h || t->w != l->test.w)
@@ -66,14 +66,14 @@ static void mean_of(const struct sums *of, size_t n_bytes, float *mean, float *d
         variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1; /* a channel that never varies stays at 0 */
 }
 
-static void normalise(const struct data_settings *settings, const struct set_row *row, const struct part *p,
+static void normalise(const struct data_settings *settings, const struct set_row *row, const struct intake *p,
                       struct samples *s)
 {
     struct sums sums[MOST_CHANNELS] = {0};
     if (p->on_disk)
         memcpy(sums, p->sums, sizeof sums);
     else if (!row->mean)
-        part_measure(p, p->pixels, p->n, sums);
+        intake_measure(p, p->pixels, p->n, sums);
     for (size_t c = 0; c < s->c; c++) {
         if (row->mean) {
             s->mean[c] = row->mean[c];
@@ -88,12 +88,12 @@ static void normalise(const struct data_settings *settings, const struct set_row
     }
 }
 
-static size_t kept(int64_t limit, const struct part *p)
+static size_t kept(int64_t limit, const struct intake *p)
 {
     return limit ? (size_t)limit : p->n;
 }
 
-static struct samples samples_of(const struct part *p, size_t classes)
+static struct samples samples_of(const struct intake *p, size_t classes)
 {
     return (struct samples){.n = p->n,
                             .c = p->c,
@@ -239,8 +239,8 @@ fault dataset_open_for(const struct data_settings *settings, uint64_t seed, int6
                                        : row->load(row, &settings->set, seed, &l);
     if (!f)
         f = build(settings, seed, &l, &d);
-    part_close(&l.train);
-    part_close(&l.test);
+    intake_close(&l.train);
+    intake_close(&l.test);
     if (f) {
         free(file_first);
         return f;

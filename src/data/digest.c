@@ -1,6 +1,6 @@
 /* digest.c - one number for all that a set holds, by which processes tell that they see the same data.
  *
- * Each part goes in as a line of text (its sizes, then means and deviations to the last bit), the labels and
+ * Samples go in as a line of text (its sizes, then means and deviations to the last bit), the labels and
  * the pixels. The line says how many bytes follow, so no two different sets are the same bytes.
  */
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 static void lay_out_epoch(struct feed *f, uint64_t epoch)
 {

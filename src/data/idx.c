@@ -54,7 +54,7 @@ static fault idx_head(const struct source *s, size_t n_dims, struct idx *out)
 
 /* The heads of both files, their labels, and room for as many samples. Of the pictures only the head is looked at. */
 static fault look_at(const struct source *images, const struct source *labels, size_t classes,
-                     struct part *out, struct idx *pictures)
+                     struct intake *out, struct idx *pictures)
 {
     struct idx names = {0};
     TRY(idx_head(images, 3, pictures));
@@ -67,13 +67,13 @@ static fault look_at(const struct source *images, const struct source *labels, s
         if (names.bytes[i] >= classes)
             return FAIL(FAULT_DATA, "%s: byte %zu: label %u, but there are %zu classes", labels->name,
                         2 * WORD + i, names.bytes[i], classes);
-    TRY(part_grow(out, images->name, n, 1, pictures->dims[1], pictures->dims[2]));
+    TRY(intake_grow(out, images->name, n, 1, pictures->dims[1], pictures->dims[2]));
     for (size_t i = 0; i < n; i++)
         out->labels[first + i] = names.bytes[i];
     return OK;
 }
 
-fault idx_read(const struct source *images, const struct source *labels, size_t classes, struct part *out)
+fault idx_read(const struct source *images, const struct source *labels, size_t classes, struct intake *out)
 {
     struct idx pictures = {0};
     TRY(look_at(images, labels, classes, out, &pictures));
@@ -82,7 +82,7 @@ fault idx_read(const struct source *images, const struct source *labels, size_t 
     return OK;
 }
 
-static fault scan_pictures(struct scan *s, size_t n, struct part *out)
+static fault scan_pictures(struct scan *s, size_t n, struct intake *out)
 {
     const uint8_t *bytes;
     uint64_t first_byte = s->at;
@@ -95,12 +95,12 @@ static fault scan_pictures(struct scan *s, size_t n, struct part *out)
         some = smaller(at_once, n - done);
         TRY(scan_next(s, some * one, &bytes));
         if (out->is_measured)
-            part_measure(out, bytes, some, out->sums);
+            intake_measure(out, bytes, some, out->sums);
     }
     return scan_keep(s, first_byte, one, n, out);
 }
 
-fault idx_scan(struct scan *images, const struct source *labels, size_t classes, struct part *out)
+fault idx_scan(struct scan *images, const struct source *labels, size_t classes, struct intake *out)
 {
     struct idx pictures = {0};
     struct source head = {.name = images->path, .n = (size_t)images->was.st_size};

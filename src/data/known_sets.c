@@ -99,9 +99,9 @@ const struct known *known_find(const char *name)
     return NULL;
 }
 
-fault progress_tell(const struct progress *p, const char *what, uint64_t done, uint64_t total)
+fault listener_tell(const struct listener *l, const char *what, uint64_t done, uint64_t total)
 {
-    if (p->call && !p->call(p->ctx, what, done, total))
+    if (l->call && !l->call(l->ctx, what, done, total))
         return FAIL(FAULT_STOPPED, "stopped on request");
     return OK;
 }
@@ -189,16 +189,16 @@ static fault check_count(const char *name, size_t n, const struct known_file *fi
 }
 
 static fault read_samples(const struct known *k, const struct known_file *file, const char *path,
-                          const struct source *labels, struct part *part)
+                          const struct source *labels, struct intake *intake)
 {
     struct source s = {0};
-    size_t before = part->n;
+    size_t before = intake->n;
     fault f = source_open(path, source_room(known_bytes(k, file)), &s);
     if (!f)
-        f = k->layout == LAYOUT_IDX ? idx_read(&s, labels, k->classes, part)
-                                    : cifar_read(&s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, part);
+        f = k->layout == LAYOUT_IDX ? idx_read(&s, labels, k->classes, intake)
+                                    : cifar_read(&s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, intake);
     if (!f)
-        f = check_count(s.name, part->n - before, file);
+        f = check_count(s.name, intake->n - before, file);
     if (!f)
         f = check_sum(k, &s, file->sha256);
     source_close(&s);
@@ -206,17 +206,17 @@ static fault read_samples(const struct known *k, const struct known_file *file, 
 }
 
 static fault scan_samples(const struct known *k, const struct known_file *file, const char *path,
-                          const struct source *labels, struct part *part)
+                          const struct source *labels, struct intake *intake)
 {
     struct scan s;
     char found[SHA256_HEX];
-    size_t before = part->n;
+    size_t before = intake->n;
     TRY(scan_open(path, &s));
-    fault f = k->layout == LAYOUT_IDX ? idx_scan(&s, labels, k->classes, part)
-                                      : cifar_scan(&s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, part);
+    fault f = k->layout == LAYOUT_IDX ? idx_scan(&s, labels, k->classes, intake)
+                                      : cifar_scan(&s, k->classes, k->layout == LAYOUT_CIFAR_COARSE, intake);
     scan_close(&s, found);
     if (!f)
-        f = check_count(path, part->n - before, file);
+        f = check_count(path, intake->n - before, file);
     return f ? f : compare_sums(k, path, found, file->sha256);
 }
 
@@ -230,14 +230,14 @@ static fault read_labels(const struct known_file *file, const char *folder, stru
 }
 
 static fault read_file(const struct known *k, const struct known_file *file, const char *folder,
-                       struct part *part)
+                       struct intake *intake)
 {
     char path[PATH_ROOM];
     struct source labels = {0};
     TRY(find_in(folder, file->name, path, sizeof path));
     fault f = read_labels(file, folder, &labels);
     if (!f)
-        f = (part->on_disk ? scan_samples : read_samples)(k, file, path, &labels, part);
+        f = (intake->on_disk ? scan_samples : read_samples)(k, file, path, &labels, intake);
     if (!f && file->labels)
         f = check_sum(k, &labels, file->labels_sha256);
     source_close(&labels);
@@ -245,12 +245,12 @@ static fault read_file(const struct known *k, const struct known_file *file, con
 }
 
 /* Every known set has as many samples of one class as of another. */
-static fault check_counts(const struct known *k, const char *folder, const struct part *part,
+static fault check_counts(const struct known *k, const char *folder, const struct intake *intake,
                           const char *which)
 {
-    size_t counts[UINT8_MAX + 1] = {0}, expected = part->n / k->classes;
-    for (size_t i = 0; i < part->n; i++)
-        counts[part->labels[i]]++;
+    size_t counts[UINT8_MAX + 1] = {0}, expected = intake->n / k->classes;
+    for (size_t i = 0; i < intake->n; i++)
+        counts[intake->labels[i]]++;
     for (size_t c = 0; c < k->classes; c++)
         if (counts[c] != expected)
             return FAIL(FAULT_DATA, "%s: label %zu stands at %zu %s samples, but should at %zu", folder, c,
@@ -258,8 +258,8 @@ static fault check_counts(const struct known *k, const char *folder, const struc
     return OK;
 }
 
-static fault read_files(const struct known *k, const char *folder, const struct progress *progress,
-                        struct part *train, struct part *test)
+static fault read_files(const struct known *k, const char *folder, const struct listener *listener,
+                        struct intake *train, struct intake *test)
 {
     uint64_t done = 0, total = 0;
     for (size_t i = 0; i < k->n_files; i++)
@@ -267,23 +267,23 @@ static fault read_files(const struct known *k, const char *folder, const struct 
     for (size_t i = 0; i < k->n_files; i++) {
         if (!train && !k->files[i].test)
             continue;
-        TRY(progress_tell(progress, "reading", done, total));
+        TRY(listener_tell(listener, "reading", done, total));
         TRY(read_file(k, &k->files[i], folder, k->files[i].test ? test : train));
         done += k->files[i].n;
     }
-    TRY(progress_tell(progress, "reading", done, total));
+    TRY(listener_tell(listener, "reading", done, total));
     if (train)
         TRY(check_counts(k, folder, train, "training"));
     return check_counts(k, folder, test, "test");
 }
 
-fault known_read(const struct known *k, const char *folder, const struct progress *progress,
-                 struct part *train, struct part *test)
+fault known_read(const struct known *k, const char *folder, const struct listener *listener,
+                 struct intake *train, struct intake *test)
 {
-    fault f = read_files(k, folder, progress, train, test);
+    fault f = read_files(k, folder, listener, train, test);
     if (f && train)
-        part_close(train);
+        intake_close(train);
     if (f)
-        part_close(test);
+        intake_close(test);
     return f;
 }

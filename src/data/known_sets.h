@@ -15,13 +15,13 @@
 #include "data/folder.h"
 #include "data/reader.h"
 
-/* Where someone wants to hear of the progress of something long. */
-struct progress {
+/* Who wants to hear of the progress of something long. */
+struct listener {
     catalogue_progress *call; /* NULL: nobody does */
     void *ctx;
 };
 /* FAULT_STOPPED when whoever listens wants no more. */
-fault progress_tell(const struct progress *p, const char *what, uint64_t done, uint64_t total);
+fault listener_tell(const struct listener *l, const char *what, uint64_t done, uint64_t total);
 
 /* Name and help of each, the first two members of its row here and of its row among data_set_kinds. */
 #define FASHION_MNIST_IS                                                                                     \
@@ -87,7 +87,7 @@ fault known_missing(const struct known *k, const char *data);
 
 /* Reads all files in the folder; where `train` is NULL, only those of the test samples. Files whose SHA-256, or whose count
  * of any label, is not as it should be are a fault. */
-fault known_read(const struct known *k, const char *folder, const struct progress *progress,
-                 struct part *train, struct part *test);
+fault known_read(const struct known *k, const char *folder, const struct listener *listener,
+                 struct intake *train, struct intake *test);
 
 #endif

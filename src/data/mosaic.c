@@ -60,7 +60,7 @@ static void to_planes(const uint8_t *row, uint8_t *planes)
 }
 
 /* All that may jump back here through libpng; nothing local is changed before a jump. */
-static fault read_rows(png_structp png, png_infop info, struct reading *r, size_t n, struct part *part)
+static fault read_rows(png_structp png, png_infop info, struct reading *r, size_t n, struct intake *intake)
 {
     uint8_t row[CIFAR_PIXELS];
     if (setjmp(png_jmpbuf(png)))
@@ -69,10 +69,10 @@ static fault read_rows(png_structp png, png_infop info, struct reading *r, size_
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_read_info(png, info);
     TRY(check_shape(png, info, r->source, n));
-    TRY(part_grow(part, r->source->name, n, 3, CIFAR_SIDE, CIFAR_SIDE));
+    TRY(intake_grow(intake, r->source->name, n, 3, CIFAR_SIDE, CIFAR_SIDE));
     for (size_t i = 0; i < n; i++) {
         png_read_row(png, row, NULL);
-        to_planes(row, part->pixels + i * CIFAR_PIXELS);
+        to_planes(row, intake->pixels + i * CIFAR_PIXELS);
     }
     png_read_end(png, info);
     if (r->offset != r->source->n)
@@ -81,28 +81,28 @@ static fault read_rows(png_structp png, png_infop info, struct reading *r, size_
     return OK;
 }
 
-static fault read_png(const struct source *s, size_t n, struct part *part)
+static fault read_png(const struct source *s, size_t n, struct intake *intake)
 {
     struct reading r = {.source = s};
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    fault f = info ? read_rows(png, info, &r, n, part) : OUT_OF_MEMORY;
+    fault f = info ? read_rows(png, info, &r, n, intake) : OUT_OF_MEMORY;
     png_destroy_read_struct(&png, &info, NULL);
     return f;
 }
 
-fault mosaic_read(const struct source *png, size_t n, const uint16_t *labels, struct part *out)
+fault mosaic_read(const struct source *png, size_t n, const uint16_t *labels, struct intake *out)
 {
-    struct part fresh = {0}; /* a damaged row is found late: what was there before must not have moved */
+    struct intake fresh = {0}; /* a damaged row is found late: what was there before must not have moved */
     size_t first = out->n;
     fault f = read_png(png, n, &fresh);
     if (!f)
-        f = part_grow(out, png->name, n, 3, CIFAR_SIDE, CIFAR_SIDE);
+        f = intake_grow(out, png->name, n, 3, CIFAR_SIDE, CIFAR_SIDE);
     if (!f) {
         memcpy(out->pixels + first * CIFAR_PIXELS, fresh.pixels, n * CIFAR_PIXELS);
         memcpy(out->labels + first, labels, n * sizeof *labels);
     }
-    part_close(&fresh);
+    intake_close(&fresh);
     return f;
 }
 

@@ -1,5 +1,5 @@
 /* samples.c - samples in memory lie there all the time; those on disk are the stream's. */
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 fault samples_hold(const struct samples *s, const struct pick *picks, size_t n, struct held *out)
 {

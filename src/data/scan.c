@@ -64,7 +64,7 @@ fault scan_next(struct scan *s, size_t n, const uint8_t **bytes)
     return OK;
 }
 
-fault scan_keep(struct scan *s, uint64_t first_byte, size_t step, size_t n, struct part *out)
+fault scan_keep(struct scan *s, uint64_t first_byte, size_t step, size_t n, struct intake *out)
 {
     struct extent x = {.path = (char *)(uintptr_t)s->path,
                        .file = s->file,

@@ -8,7 +8,7 @@
 /* With `train` false the files of the training samples are not opened. */
 static fault read_known(const struct known *known, bool train, struct loaded *out)
 {
-    const struct progress nobody = {0};
+    const struct listener nobody = {0};
     char data[PATH_ROOM], folder[PATH_ROOM];
     bool here;
     TRY(data_folder(data, sizeof data));
@@ -32,51 +32,51 @@ static fault test_known(const struct set_row *row, const struct choice *set, str
     return read_known(row->known, false, out);
 }
 
-static fault scan_idx(const char *images, const struct source *names, size_t classes, struct part *part)
+static fault scan_idx(const char *images, const struct source *names, size_t classes, struct intake *intake)
 {
     struct scan s;
     TRY(scan_open(images, &s));
-    fault f = idx_scan(&s, names, classes, part);
+    fault f = idx_scan(&s, names, classes, intake);
     scan_close(&s, NULL);
     return f;
 }
 
-static fault read_idx(const char *images, const char *labels, size_t classes, struct part *part)
+static fault read_idx(const char *images, const char *labels, size_t classes, struct intake *intake)
 {
     struct source pictures = {0}, names = {0};
-    fault f = part->on_disk ? OK : source_open(images, SOURCE_MOST, &pictures);
+    fault f = intake->on_disk ? OK : source_open(images, SOURCE_MOST, &pictures);
     if (!f)
         f = source_open(labels, SOURCE_MOST, &names);
     if (!f)
-        f = part->on_disk ? scan_idx(images, &names, classes, part)
-                          : idx_read(&pictures, &names, classes, part);
+        f = intake->on_disk ? scan_idx(images, &names, classes, intake)
+                            : idx_read(&pictures, &names, classes, intake);
     source_close(&pictures);
     source_close(&names);
     return f;
 }
 
-static fault scan_cifar(const char *path, size_t classes, bool coarse, struct part *part)
+static fault scan_cifar(const char *path, size_t classes, bool coarse, struct intake *intake)
 {
     struct scan s;
     TRY(scan_open(path, &s));
-    fault f = cifar_scan(&s, classes, coarse, part);
+    fault f = cifar_scan(&s, classes, coarse, intake);
     scan_close(&s, NULL);
     return f;
 }
 
-static fault read_cifar(const char *path, size_t classes, bool coarse, struct part *part)
+static fault read_cifar(const char *path, size_t classes, bool coarse, struct intake *intake)
 {
     struct source records = {0};
-    if (part->on_disk)
-        return scan_cifar(path, classes, coarse, part);
+    if (intake->on_disk)
+        return scan_cifar(path, classes, coarse, intake);
     TRY(source_open(path, SOURCE_MOST, &records));
-    fault f = cifar_read(&records, classes, coarse, part);
+    fault f = cifar_read(&records, classes, coarse, intake);
     source_close(&records);
     return f;
 }
 
 static fault share_known(const struct set_row *row, const struct choice *set, const char *file,
-                         const char *labels, struct part *out)
+                         const char *labels, struct intake *out)
 {
     (void)set;
     const struct known *k = row->known;
@@ -121,7 +121,7 @@ static fault test_idx(const struct set_row *row, const struct choice *set, struc
 }
 
 static fault share_idx(const struct set_row *row, const struct choice *set, const char *file,
-                       const char *labels, struct part *out)
+                       const char *labels, struct intake *out)
 {
     (void)row;
     return read_idx(file, labels, (size_t)((const struct idx_settings *)set->settings)->classes, out);
@@ -151,7 +151,7 @@ static fault test_cifar(const struct set_row *row, const struct choice *set, str
 }
 
 static fault share_cifar(const struct set_row *row, const struct choice *set, const char *file,
-                         const char *labels, struct part *out)
+                         const char *labels, struct intake *out)
 {
     (void)row, (void)labels;
     const struct cifar_binary_settings *s = set->settings;

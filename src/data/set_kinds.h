@@ -8,7 +8,7 @@
 
 /* All samples of a set before limits and normalisation. */
 struct loaded {
-    struct part train, test;
+    struct intake train, test;
     size_t classes;
 };
 
@@ -20,7 +20,7 @@ struct set_row {
      * labels where they are apart). NULL for sets that are made up. */
     fault (*read_test)(const struct set_row *row, const struct choice *set, struct loaded *out);
     fault (*read_share)(const struct set_row *row, const struct choice *set, const char *file, const char *labels,
-                        struct part *out);
+                        struct intake *out);
     bool labels_apart; /* in a file of their own */
 };
 

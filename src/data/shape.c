@@ -9,7 +9,7 @@ static fault shape_of_test(const struct data_settings *settings, const struct se
     fault f = row->read_test(row, &settings->set, &l);
     if (!f)
         *out = (struct sample_shape){l.test.c, l.test.h, l.test.w, l.classes};
-    part_close(&l.test);
+    intake_close(&l.test);
     return f;
 }
 

@@ -17,7 +17,7 @@
 
 struct remainder {
     double left;
-    size_t part;
+    size_t share;
 };
 
 static int compare_remainders(const void *x, const void *y)
@@ -25,7 +25,7 @@ static int compare_remainders(const void *x, const void *y)
     const struct remainder *a = x, *b = y;
     if (a->left != b->left)
         return a->left < b->left ? 1 : -1;
-    return (a->part > b->part) - (a->part < b->part);
+    return (a->share > b->share) - (a->share < b->share);
 }
 
 fault split_share_out(size_t n, const double *parts, size_t n_parts, size_t *counts)
@@ -47,7 +47,7 @@ fault split_share_out(size_t n, const double *parts, size_t n_parts, size_t *cou
     }
     qsort(rest, n_parts, sizeof *rest, compare_remainders);
     for (size_t i = 0; given < n; i = (i + 1) % n_parts, given++)
-        counts[rest[i].part]++;
+        counts[rest[i].share]++;
     free(rest);
     return OK;
 }

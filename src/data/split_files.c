@@ -66,14 +66,14 @@ static fault check_set(const struct data_settings *d, const struct set_row *row)
 }
 
 static fault read_shares(const struct data_settings *d, const struct set_row *row, int64_t only_agent,
-                         struct part *part, size_t *first)
+                         struct intake *intake, size_t *first)
 {
     const struct files_split *s = d->split.settings;
     for (size_t i = 0; i < s->files.n; i++) {
         if (only_agent < 0 || (size_t)only_agent == i)
             TRY(row->read_share(row, &d->set, s->files.at[i], row->labels_apart ? s->labels.at[i] : NULL,
-                                part));
-        first[i + 1] = part->n;
+                                intake));
+        first[i + 1] = intake->n;
     }
     return OK;
 }

@@ -60,7 +60,7 @@ static uint8_t to_byte(double x)
 }
 
 /* Samples of the given class means plus noise: what blobs and images have in common. */
-static void fill_around(struct part *p, const double *means, size_t classes, double noise, struct rng r)
+static void fill_around(struct intake *p, const double *means, size_t classes, double noise, struct rng r)
 {
     size_t one = p->c * p->h * p->w;
     for (size_t i = 0; i < p->n; i++) {
@@ -71,10 +71,10 @@ static void fill_around(struct part *p, const double *means, size_t classes, dou
 }
 
 static fault grow_both(const char *name, int64_t n_train, int64_t n_test, size_t c, size_t side,
-                       struct part *train, struct part *test)
+                       struct intake *train, struct intake *test)
 {
-    TRY(part_grow(train, name, (size_t)n_train, c, side, side));
-    return part_grow(test, name, (size_t)n_test, c, side, side);
+    TRY(intake_grow(train, name, (size_t)n_train, c, side, side));
+    return intake_grow(test, name, (size_t)n_test, c, side, side);
 }
 
 static struct rng stream(uint64_t seed, uint64_t index)
@@ -82,7 +82,7 @@ static struct rng stream(uint64_t seed, uint64_t index)
     return rng_stream(seed, 0, RNG_SYNTHETIC, index);
 }
 
-fault blobs_make(const struct blobs_settings *s, uint64_t seed, struct part *train, struct part *test)
+fault blobs_make(const struct blobs_settings *s, uint64_t seed, struct intake *train, struct intake *test)
 {
     size_t classes = (size_t)s->classes, n = classes * (size_t)s->features;
     TRY(grow_both("blobs", s->samples, s->test_samples, (size_t)s->features, 1, train, test));
@@ -98,7 +98,7 @@ fault blobs_make(const struct blobs_settings *s, uint64_t seed, struct part *tra
     return OK;
 }
 
-static void fill_spiral(struct part *p, const struct spirals_settings *s, struct rng r)
+static void fill_spiral(struct intake *p, const struct spirals_settings *s, struct rng r)
 {
     const double full_turn = 6.283185307179586;
     for (size_t i = 0; i < p->n; i++) {
@@ -110,7 +110,7 @@ static void fill_spiral(struct part *p, const struct spirals_settings *s, struct
     }
 }
 
-fault spirals_make(const struct spirals_settings *s, uint64_t seed, struct part *train, struct part *test)
+fault spirals_make(const struct spirals_settings *s, uint64_t seed, struct intake *train, struct intake *test)
 {
     TRY(grow_both("spirals", s->samples, s->test_samples, 2, 1, train, test));
     fill_spiral(train, s, stream(seed, STREAM_TRAIN));
@@ -142,7 +142,7 @@ static void draw_patterns(double *patterns, size_t n_planes, size_t side, struct
     }
 }
 
-fault images_make(const struct images_settings *s, uint64_t seed, struct part *train, struct part *test)
+fault images_make(const struct images_settings *s, uint64_t seed, struct intake *train, struct intake *test)
 {
     size_t classes = (size_t)s->classes, channels = (size_t)s->channels, side = (size_t)s->size;
     TRY(grow_both("images", s->samples, s->test_samples, channels, side, train, test));

@@ -27,8 +27,9 @@ struct images_settings {
 
 extern const struct field blobs_fields[5], spirals_fields[5], images_fields[6];
 
-fault blobs_make(const struct blobs_settings *s, uint64_t seed, struct part *train, struct part *test);
-fault spirals_make(const struct spirals_settings *s, uint64_t seed, struct part *train, struct part *test);
-fault images_make(const struct images_settings *s, uint64_t seed, struct part *train, struct part *test);
+fault blobs_make(const struct blobs_settings *s, uint64_t seed, struct intake *train, struct intake *test);
+fault spirals_make(const struct spirals_settings *s, uint64_t seed, struct intake *train,
+                   struct intake *test);
+fault images_make(const struct images_settings *s, uint64_t seed, struct intake *train, struct intake *test);
 
 #endif

@@ -2,6 +2,7 @@
 # Samples that stay on disk: the same bits as in memory, with and without a stop on the way, and one sentence where the disk is in trouble.
 source "$(dirname "$0")/../support/check.sh" "$1"
 source "$(dirname "$0")/../support/streams.sh"
+bench=$(cd "$(dirname "$0")/../.." && pwd)/bench/stream.py
 cd "$work"
 records 180 records
 records 70 test-records
@@ -24,6 +25,7 @@ both 'at its own pace' run strategy=adpsgd engine=auto train.epochs=2
 both 'ref, in micro-batches' run train.accumulate=3 train.epochs=2
 both 'in micro-batches' run train.accumulate=3 engine=auto train.epochs=2
 both 'a part of the set' run data.limit=100 data.test_limit=30 data.split=replacement engine=auto data.batch=70
+both 'fewer batches than bays' timeout 60 "$veche" run exp.yaml --json data.limit=3 data.split=shuffle data.batch=1 train.epochs=20
 
 # ---- what people are told ----
 
@@ -38,6 +40,8 @@ faults 'a set that is made up' "data.stream: 'blobs' is made up" "$veche" check 
 faults 'a compressed file' 'records.gz: is compressed' bash -c "gzip -k records && $veche run exp.yaml data.stream=true data.set.train=records.gz"
 succeeds 'check tells of the window' "$veche" check exp.yaml data.stream=true data.window_mb=0.6
 holds 'check tells of the window' grep -q 'samples: at most 0.6 MB in memory, the others on disk' <<<"$out"
+misused 'a comparison of speeds whose samples would lie in the window all at once' "$bench" "$veche" --epochs 0.1
+holds 'is told the least' grep -q 'do not fill a window of 20 MB 5 times; the least is 0.66' <<<"$err"
 
 # ---- stopped, and gone on with ----
 

@@ -27,7 +27,7 @@ enum { FILES = 3, EACH = 4, CLASSES = 2 };
 static const char *const names[FILES] = {"a.bin", "b.bin", "t.bin"};
 static const char *const pngs[FILES] = {"a.png", "b.png", "t.png"};
 static const struct mosaic_files mosaics = {pngs, "train.json", "test.json"};
-static const struct progress nobody;
+static const struct listener nobody;
 
 struct small {
     struct known known;
@@ -88,7 +88,7 @@ static void put_all(const struct small *s, const char *folder, const char *filte
 /* The set is in place, every byte right, and nothing else is in the data folder. */
 static void assert_is_got(const struct small *s)
 {
-    struct part train = {0}, test = {0};
+    struct intake train = {0}, test = {0};
     char *set = path_in(s->data, "small");
     assert_ok(known_read(&s->known, set, &nobody, &train, &test));
     assert_int_equal(train.n, 2 * EACH);
@@ -97,8 +97,8 @@ static void assert_is_got(const struct small *s)
         assert_int_equal(train.pixels[i], test_pixel(i));
     assert_int_equal(count_entries(s->data), 1);
     assert_int_equal(count_entries(set), FILES);
-    part_close(&train);
-    part_close(&test);
+    intake_close(&train);
+    intake_close(&test);
     free(set);
 }
 
@@ -366,7 +366,7 @@ static void a_fetch_stopped_anywhere_leaves_nothing(void **state)
     size_t steps = 0;
     for (;; steps++) {
         size_t left = steps;
-        fault f = known_get(&s->known, s->data, s->from, &(struct progress){stop, &left});
+        fault f = known_get(&s->known, s->data, s->from, &(struct listener){stop, &left});
         if (!f)
             break;
         assert_int_equal(fault_kind_of(f), FAULT_STOPPED);

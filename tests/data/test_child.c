@@ -15,10 +15,10 @@
 #include "data/fetch/child.h"
 #include "support/data_files.h"
 
-static const struct progress nobody;
+static const struct listener nobody;
 
 static fault run_shell_in(const char *script, const char *folder, enum tells tells,
-                          const struct progress *progress, double patience_s)
+                          const struct listener *listener, double patience_s)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
     struct child c = {.argv = argv,
@@ -27,7 +27,7 @@ static fault run_shell_in(const char *script, const char *folder, enum tells tel
                       .total = 100,
                       .patience_s = patience_s,
                       .tells = tells};
-    return child_run(&c, progress);
+    return child_run(&c, listener);
 }
 
 /* Its exit alone matters. */
@@ -136,7 +136,7 @@ static void a_stop_kills_the_program_with_its_children(void **state)
     (void)state;
     char *folder = temporary_folder();
     struct seen s = {.stop_after = 5};
-    fault f = run_shell_in(stuck, folder, TELLS_LAST, &(struct progress){look, &s}, 60);
+    fault f = run_shell_in(stuck, folder, TELLS_LAST, &(struct listener){look, &s}, 60);
     assert_non_null(f);
     assert_int_equal(fault_kind_of(f), FAULT_STOPPED);
     fault_drop(f);
@@ -161,7 +161,7 @@ static void the_progress_follows_what_grows_in_the_folder(void **state)
     char *folder = temporary_folder();
     const char *script =
         "mkdir below; head -c 60 /dev/zero > below/part; until [ -e seen ]; do sleep 0.05; done";
-    assert_ok(run_shell_in(script, folder, TELLS_LAST, &(struct progress){let_go_when_grown, folder}, 60));
+    assert_ok(run_shell_in(script, folder, TELLS_LAST, &(struct listener){let_go_when_grown, folder}, 60));
     remove_folder(folder);
 }
 

@@ -13,7 +13,7 @@
 
 enum { N = 7, H = 5, W = 4, CLASSES = 3 };
 
-static fault read_both(struct bytes images, struct bytes labels, size_t classes, struct part *p)
+static fault read_both(struct bytes images, struct bytes labels, size_t classes, struct intake *p)
 {
     struct source i = {"images", images.at, images.n}, l = {"labels", labels.at, labels.n};
     return idx_read(&i, &l, classes, p);
@@ -21,7 +21,7 @@ static fault read_both(struct bytes images, struct bytes labels, size_t classes,
 
 static void assert_says(struct bytes images, struct bytes labels, const char *words)
 {
-    struct part p = {0};
+    struct intake p = {0};
     assert_fault_says(read_both(images, labels, CLASSES, &p), words);
     assert_int_equal(p.n, 0);
     assert_null(p.pixels);
@@ -31,7 +31,7 @@ static void pictures_and_labels_come_in_as_they_stand(void **state)
 {
     (void)state;
     struct bytes images = make_idx_images(N, H, W), labels = make_idx_labels(N, CLASSES);
-    struct part p = {0};
+    struct intake p = {0};
     for (size_t round = 1; round <= 2; round++) { /* the second time behind the first */
         assert_ok(read_both(images, labels, CLASSES, &p));
         assert_int_equal(p.n, round * N);
@@ -43,7 +43,7 @@ static void pictures_and_labels_come_in_as_they_stand(void **state)
         for (size_t i = 0; i < (size_t)N * H * W; i++)
             assert_int_equal(p.pixels[(round - 1) * N * H * W + i], test_pixel(i));
     }
-    part_close(&p);
+    intake_close(&p);
     free(images.at);
     free(labels.at);
 }
@@ -92,7 +92,7 @@ static void every_flipped_or_missing_byte_of_a_gzip_head_is_a_fault_or_changes_n
     struct source l = {"labels", labels.at, labels.n};
     for (size_t at = 0; at < 2 * gz.n; at++) {
         struct source s = {0};
-        struct part p = {0};
+        struct intake p = {0};
         size_t n = at < gz.n ? gz.n : at - gz.n;
         if (at < gz.n)
             gz.at[at] ^= 0xff;
@@ -106,7 +106,7 @@ static void every_flipped_or_missing_byte_of_a_gzip_head_is_a_fault_or_changes_n
         if (at < gz.n)
             gz.at[at] ^= 0xff;
         source_close(&s);
-        part_close(&p);
+        intake_close(&p);
     }
     free(images.at);
     free(labels.at);
@@ -141,12 +141,12 @@ static void samples_of_another_shape_cannot_follow(void **state)
     (void)state;
     struct bytes images = make_idx_images(N, H, W), labels = make_idx_labels(N, CLASSES);
     struct bytes wide = make_idx_images(N, W, H);
-    struct part p = {0};
+    struct intake p = {0};
     assert_ok(read_both(images, labels, CLASSES, &p));
     assert_fault_says(read_both(wide, labels, CLASSES, &p),
                       "samples of 1 x 4 x 5 come after samples of 1 x 5 x 4");
     assert_int_equal(p.n, N);
-    part_close(&p);
+    intake_close(&p);
     free(images.at);
     free(labels.at);
     free(wide.at);

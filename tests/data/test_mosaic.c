@@ -15,7 +15,7 @@ enum { N = 3, CLASSES = 10 };
 
 static const uint16_t labels[N] = {4, 0, 9};
 
-static fault read_png(struct bytes b, size_t n, struct part *p)
+static fault read_png(struct bytes b, size_t n, struct intake *p)
 {
     struct source s = {"mosaic", b.at, b.n};
     return mosaic_read(&s, n, labels, p);
@@ -27,7 +27,7 @@ static fault read_json(const char *text, size_t n, uint16_t *out)
     return mosaic_labels(&s, n, CLASSES, out);
 }
 
-static int is_made(const struct part *p)
+static int is_made(const struct intake *p)
 {
     if (p->n != N || memcmp(p->labels, labels, sizeof labels) != 0)
         return 0;
@@ -41,13 +41,13 @@ static void rows_become_pictures_in_planes(void **state)
 {
     (void)state;
     struct bytes png = make_mosaic(N, 1024, 0);
-    struct part p = {0};
+    struct intake p = {0};
     assert_ok(read_png(png, N, &p));
     assert_int_equal(p.c, 3);
     assert_int_equal(p.h, 32);
     assert_int_equal(p.w, 32);
     assert_true(is_made(&p));
-    part_close(&p);
+    intake_close(&p);
     free(png.at);
 }
 
@@ -56,7 +56,7 @@ static void every_flipped_byte_of_a_png_is_a_fault_or_changes_nothing(void **sta
     (void)state;
     struct bytes png = make_mosaic(N, 1024, 0);
     for (size_t at = 0; at < png.n; at += at < 200 || at + 200 > png.n ? 1 : 37) {
-        struct part p = {0};
+        struct intake p = {0};
         png.at[at] ^= 0xff;
         fault f = read_png(png, N, &p);
         if (!f && !is_made(&p))
@@ -64,7 +64,7 @@ static void every_flipped_byte_of_a_png_is_a_fault_or_changes_nothing(void **sta
         if (f)
             assert_fault_says(f, "mosaic: byte ");
         png.at[at] ^= 0xff;
-        part_close(&p);
+        intake_close(&p);
     }
     free(png.at);
 }
@@ -74,7 +74,7 @@ static void every_flipped_bit_of_a_png_head_is_a_fault(void **state)
     (void)state;
     struct bytes png = make_mosaic(N, 1024, 0);
     for (size_t bit = 0; bit < 33 * 8; bit++) { /* signature and IHDR */
-        struct part p = {0};
+        struct intake p = {0};
         png.at[bit / 8] ^= (uint8_t)(1 << bit % 8);
         assert_fault_says(read_png(png, N, &p), "mosaic: byte ");
         assert_null(p.pixels);
@@ -88,7 +88,7 @@ static void every_truncation_of_a_png_is_a_fault(void **state)
     (void)state;
     struct bytes png = make_mosaic(N, 1024, 0);
     for (size_t n = 0; n < png.n; n += n < 200 || n + 200 > png.n ? 1 : 37) {
-        struct part p = {0};
+        struct intake p = {0};
         assert_fault_says(read_png((struct bytes){png.at, n}, N, &p), "the PNG is damaged");
         assert_null(p.pixels);
     }
@@ -99,7 +99,7 @@ static void a_png_of_another_size_or_with_a_tail_is_a_fault(void **state)
 {
     (void)state;
     struct bytes png = make_mosaic(N, 1024, 0), narrow = make_mosaic(N, 1023, 0);
-    struct part p = {0};
+    struct intake p = {0};
     assert_fault_says(read_png(narrow, N, &p), "expected a PNG of 1024 x 3 pixels, found 1023 x 3");
     assert_fault_says(read_png(png, N - 1, &p), "expected a PNG of 1024 x 2 pixels, found 1024 x 3");
     png.at = realloc(png.at, png.n + 1);
@@ -114,13 +114,13 @@ static void a_damaged_png_leaves_what_was_there_before(void **state)
 {
     (void)state;
     struct bytes png = make_mosaic(N, 1024, 0);
-    struct part p = {0};
+    struct intake p = {0};
     assert_ok(read_png(png, N, &p));
     fault f = read_png((struct bytes){png.at, png.n - 30}, N, &p);
     assert_non_null(f);
     fault_drop(f);
     assert_true(is_made(&p));
-    part_close(&p);
+    intake_close(&p);
     free(png.at);
 }
 

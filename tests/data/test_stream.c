@@ -16,9 +16,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "base/rng.h"
 #include "data/split.h"
-#include "data/stream.h"
+#include "data/stream/stream.h"
 #include "support/data_files.h"
 
 enum { N = 130, N_TEST = 70, SIDE = 5, CLASSES = 7, SEED = 3, BATCH = 6, AGENTS = 3, BAYS = 4 };
@@ -270,6 +271,111 @@ static void batches_that_nobody_holds_make_room_for_later_ones(void **state)
     files_free(&f);
 }
 
+static atomic_bool is_counting;
+static atomic_uint n_allocated;
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&                 \
+    !defined(__clang__)
+void *__libc_malloc(size_t n);
+
+/* In place of the C library's, which sanitizers replace themselves. */
+__attribute__((visibility("default"))) void *malloc(size_t n)
+{
+    n_allocated += atomic_load(&is_counting);
+    return __libc_malloc(n);
+}
+#endif
+
+/* Rounds of agents that learn batch after batch of shares of `n_share` samples, all from the first on. */
+static void check_rounds(const struct data_settings *settings, size_t n_agents, size_t n_share,
+                         uint64_t n_rounds)
+{
+    struct dataset *d = opened(settings);
+    struct feed feeds[AGENTS];
+    uint32_t share[N];
+    for (uint32_t i = 0; i < n_share; i++)
+        share[i] = i;
+    for (uint32_t i = 0; i < n_agents; i++) {
+        assert_ok(feed_init(&feeds[i], settings, SEED, i, share, n_share));
+        assert_ok(samples_follow(&d->train, &feeds[i]));
+    }
+    atomic_store(&is_counting, true);
+    for (uint64_t k = 0; k < n_rounds; k++)
+        for (size_t i = 0; i < n_agents; i++) {
+            struct pick picks[2 * N];
+            struct held held;
+            feed_batch(&feeds[i], k, picks);
+            assert_ok(samples_hold(&d->train, picks, feeds[i].batch, &held));
+            assert_memory_equal(held.samples, &picks[0].sample, sizeof picks[0].sample);
+            samples_let_go(&d->train, &held);
+        }
+    atomic_store(&is_counting, false);
+    assert_int_equal(stream_counts(d->stream).n_held, n_agents * n_rounds);
+    assert_int_equal(atomic_load(&n_allocated), 0);
+    for (size_t i = 0; i < n_agents; i++)
+        feed_release(&feeds[i]);
+    dataset_close(d);
+}
+
+/* All batches that there are lie in bays, and some bays are free: whoever reads ahead has nothing to do, and must see it. */
+static void a_share_of_fewer_batches_than_bays_is_trained_to_the_end(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t share, batch, agents;
+    } ways[] = {{1, BATCH, 1}, {1, 1, 1}, {3, 1, 1}, {2, 2, 1}, {4, 1, AGENTS}, {N, N, 1}};
+    struct files f = files_new();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct data_settings s = settings_of(&f, false, 12);
+        s.batch = (int64_t)ways[i].batch;
+        s.limit = (int64_t)ways[i].share;
+        s.window_mb *= (double)larger(ways[i].batch, SAMPLES_AT_ONCE) / SAMPLES_AT_ONCE;
+        alarm(30);
+        check_rounds(&s, ways[i].agents, ways[i].share, 100);
+        alarm(0);
+    }
+    files_free(&f);
+}
+
+static void reading_a_batch_allocates_nothing_however_large_it_is(void **state)
+{
+    (void)state;
+    struct files f = files_new();
+    struct data_settings s = settings_of(&f, false, 12);
+    s.batch = N + 20;
+    s.window_mb *= 3;
+    check_rounds(&s, 2, N, 50);
+    files_free(&f);
+}
+
+static void a_test_set_that_fits_is_read_once_for_all_exams(void **state)
+{
+    (void)state;
+    enum { EXAMS = 50 };
+    struct files f = files_new();
+    struct data_settings s = settings_of(&f, true, 2 * BAYS);
+    struct dataset *d = opened(&s);
+    for (int i = 0; i < EXAMS; i++)
+        samples_expect(&d->test, 0, N_TEST, SAMPLES_AT_ONCE);
+    for (int i = 0; stream_counts(d->stream).n_read < N_TEST; i++) {
+        assert_true(i < 10000); /* ten seconds */
+        usleep(1000);
+    }
+    for (size_t i = 0; i < EXAMS; i++)
+        for (size_t first = 0; first < N_TEST; first += SAMPLES_AT_ONCE) {
+            struct pick picks[SAMPLES_AT_ONCE];
+            struct held held;
+            size_t n = smaller(SAMPLES_AT_ONCE, N_TEST - first);
+            for (size_t k = 0; k < n; k++)
+                picks[k] = (struct pick){.sample = (uint32_t)(first + k)};
+            assert_ok(samples_hold(&d->test, picks, n, &held));
+            samples_let_go(&d->test, &held);
+        }
+    assert_true(stream_counts(d->stream).n_read < 5 * N_TEST); /* once, unless a reader slept too long */
+    dataset_close(d);
+    files_free(&f);
+}
+
 struct taker {
     const struct samples *held, *streamed;
     uint64_t number;
@@ -476,6 +582,9 @@ int main(void)
         cmocka_unit_test(agents_meet_the_same_samples_however_small_the_window),
         cmocka_unit_test(what_a_feed_gives_next_is_there_before_it_is_asked_for),
         cmocka_unit_test(batches_that_nobody_holds_make_room_for_later_ones),
+        cmocka_unit_test(a_share_of_fewer_batches_than_bays_is_trained_to_the_end),
+        cmocka_unit_test(reading_a_batch_allocates_nothing_however_large_it_is),
+        cmocka_unit_test(a_test_set_that_fits_is_read_once_for_all_exams),
         cmocka_unit_test(several_threads_share_a_window_of_one_batch),
         cmocka_unit_test(a_window_that_is_too_small_is_told_the_least),
         cmocka_unit_test(what_cannot_be_streamed_is_refused),

@@ -8,12 +8,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     struct source s = {0};
     fault f = source_unpack("fuzz", bytes, n, 1 << 20, &s);
     for (int coarse = 0; !f && coarse <= 1; coarse++) {
-        struct part p = {0};
+        struct intake p = {0};
         fault_drop(cifar_read(&s, coarse ? 100 : 10, coarse, &p));
         for (size_t i = 0; i < p.n; i++)
             if (p.labels[i] >= 100)
                 __builtin_trap();
-        part_close(&p);
+        intake_close(&p);
     }
     fault_drop(f);
     source_close(&s);

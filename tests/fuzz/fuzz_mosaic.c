@@ -6,13 +6,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     struct source s = {"fuzz", bytes, n};
-    struct part p = {0};
+    struct intake p = {0};
     uint16_t labels[4] = {0};
     fault_drop(mosaic_read(&s, 2, labels, &p));
     fault_drop(mosaic_labels(&s, 4, 10, labels));
     for (size_t i = 0; i < 4; i++)
         if (labels[i] >= 10)
             __builtin_trap();
-    part_close(&p);
+    intake_close(&p);
     return 0;
 }

@@ -8,11 +8,12 @@ source "$(dirname "$0")/../support/check.sh" "$1"
 
 subjects() {
     cat <<'SUBJECTS'
-base            arena array block clock decode encode fault field isa page plain pool rng sha256 text xml
+base            arena array block clock decode encode fault field isa page plain pool rng sha256 sort text xml
 experiment      experiment category decode event fail kind machine machines network node override overrides
                 roll section speed straggler tree
-data            data dataset feed split catalogue cifar file folder idx known mosaic part source
-                samples stream window ahead extents scan blobs images spirals progress
+data            data dataset feed split catalogue cifar file folder idx intake known listener mosaic source
+                samples scan blobs images spirals
+data/stream     stream window ahead extents
 data/fetch      fetch child unpack
 graph           graph build layer layers model names op plan shape
 optim           optim schedule adagrad adam adamw rmsprop sgd

@@ -409,9 +409,31 @@ static int remove_folder(void **state)
     return 0;
 }
 
+static void a_checkpoint_has_the_rows_that_last(void **state)
+{
+    (void)state;
+    struct cast g;
+    bool needed[64];
+    cast_open(&g, TINY("consensus") "agents: 2\ntopology: path:2\n", 1);
+    size_t n_rows = g.world->world.ops->n_rows(&g.world->world);
+    assert_in_range(n_rows, g.n, 64);
+    for (enum row row = 0; row < N_ROWS; row++) { /* nobody has a gradient yet */
+        g.world->world.ops->rows_needed(&g.world->world, row, needed);
+        for (size_t i = 0; i < g.n; i++)
+            assert_int_equal(needed[i], row_lasts(row));
+    }
+    g.world->actors[1].has_gradient = true;
+    local_rows_needed(g.world, ROW_GRADS, needed);
+    assert_true(!needed[0] && needed[1]);
+    local_rows_needed(g.world, ROW_INPUTS, needed);
+    assert_true(!needed[0] && !needed[1]);
+    cast_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_checkpoint_has_the_rows_that_last),
         cmocka_unit_test_setup_teardown(a_run_can_be_repeated_on_any_number_of_threads, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(the_usual_engine_keeps_its_bits_on_any_number_of_threads, make_folder,

@@ -141,7 +141,7 @@ static fault judge(const struct child *c, struct running *r, int status)
                 telling_line(r, c->tells));
 }
 
-static fault watch(const struct child *c, struct running *r, const struct progress *progress)
+static fault watch(const struct child *c, struct running *r, const struct listener *listener)
 {
     uint64_t before = 0;
     double grew_s = clock_now_s();
@@ -157,7 +157,7 @@ static fault watch(const struct child *c, struct running *r, const struct progre
         if (now > before)
             grew_s = clock_now_s();
         before = now;
-        fault f = progress_tell(progress, c->what, c->total && now > c->total ? c->total : now, c->total);
+        fault f = listener_tell(listener, c->what, c->total && now > c->total ? c->total : now, c->total);
         if (!f && clock_now_s() - grew_s > c->patience_s)
             f = FAIL(FAULT_TIMEOUT, "%s brought nothing for %g seconds", c->argv[0], c->patience_s);
         if (f) {
@@ -167,11 +167,11 @@ static fault watch(const struct child *c, struct running *r, const struct progre
     }
 }
 
-fault child_run(const struct child *c, const struct progress *progress)
+fault child_run(const struct child *c, const struct listener *listener)
 {
     struct running r = {0};
     int ends[2];
-    TRY(progress_tell(progress, c->what, 0, c->total));
+    TRY(listener_tell(listener, c->what, 0, c->total));
     if (pipe2(ends, O_CLOEXEC) != 0)
         return FAIL(FAULT_FILE, "%s cannot be run: %s", c->argv[0], strerror(errno));
     r.out = ends[0];
@@ -179,7 +179,7 @@ fault child_run(const struct child *c, const struct progress *progress)
     fault f = spawn(c, ends[1], &r.pid);
     close(ends[1]);
     if (!f)
-        f = watch(c, &r, progress);
+        f = watch(c, &r, listener);
     close(r.out);
     return f;
 }

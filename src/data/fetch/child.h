@@ -19,6 +19,6 @@ struct child {
 
 /* Returns when the program and what it started have ended: OK if it exited with 0. It is killed with all its
  * children when the progress says stop or patience ends. */
-fault child_run(const struct child *c, const struct progress *progress);
+fault child_run(const struct child *c, const struct listener *listener);
 
 #endif

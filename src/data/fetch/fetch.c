@@ -24,16 +24,16 @@
 
 #define TEMPORARY ".veche-get-"
 
-static fault check_here(const struct known *k, const char *folder, const struct progress *progress)
+static fault check_here(const struct known *k, const char *folder, const struct listener *listener)
 {
-    struct part train = {0}, test = {0};
-    TRY(known_read(k, folder, progress, &train, &test));
-    part_close(&train);
-    part_close(&test);
+    struct intake train = {0}, test = {0};
+    TRY(known_read(k, folder, listener, &train, &test));
+    intake_close(&train);
+    intake_close(&test);
     return OK;
 }
 
-static fault find_good_copy(const struct known *k, const char *data, const struct progress *progress,
+static fault find_good_copy(const struct known *k, const char *data, const struct listener *listener,
                             bool *good)
 {
     char folder[PATH_ROOM];
@@ -42,7 +42,7 @@ static fault find_good_copy(const struct known *k, const char *data, const struc
     TRY(known_look(k, data, folder, sizeof folder, &here));
     if (!here)
         return OK;
-    fault f = check_here(k, folder, progress);
+    fault f = check_here(k, folder, listener);
     if (f && fault_kind_of(f) == FAULT_STOPPED)
         return f;
     *good = !f;
@@ -51,7 +51,7 @@ static fault find_good_copy(const struct known *k, const char *data, const struc
 }
 
 /* Waits until no other process fetches into the folder. A file system that knows no locks is used without. */
-static fault lock(const char *data, const struct progress *progress, int *fd, bool *locked)
+static fault lock(const char *data, const struct listener *listener, int *fd, bool *locked)
 {
     int dir = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
@@ -62,7 +62,7 @@ static fault lock(const char *data, const struct progress *progress, int *fd, bo
             *locked = false;
             return OK;
         }
-        fault f = progress_tell(progress, "waiting for another fetch", 0, 0);
+        fault f = listener_tell(listener, "waiting for another fetch", 0, 0);
         if (f) {
             close(dir);
             return f;
@@ -95,29 +95,29 @@ static bool is_final(fault f)
 }
 
 static fault from_origin(const struct known *k, size_t i, const char *temporary, const char *set,
-                         const struct progress *progress)
+                         const struct listener *listener)
 {
     char folder[PATH_ROOM], archive[PATH_ROOM], name[24];
     snprintf(name, sizeof name, "%zu", i);
     TRY(folder_join(folder, sizeof folder, temporary, name));
     TRY(folder_make(set));
     TRY(folder_make(folder));
-    fault f = fetch_archive(&k->origins[i], folder, progress, archive, sizeof archive);
+    fault f = fetch_archive(&k->origins[i], folder, listener, archive, sizeof archive);
     if (!f)
-        f = unpack_archive(k, archive, set, progress);
+        f = unpack_archive(k, archive, set, listener);
     if (!f)
-        f = check_here(k, set, progress);
+        f = check_here(k, set, listener);
     folder_remove(folder);
     return f;
 }
 
 /* Tries the origins in order; when all fail, the fault tells of each. */
 static fault from_origins(const struct known *k, const char *temporary, const char *set,
-                          const struct progress *progress)
+                          const struct listener *listener)
 {
     char reasons[900] = "";
     for (size_t i = 0; i < k->n_origins; i++) {
-        fault f = from_origin(k, i, temporary, set, progress);
+        fault f = from_origin(k, i, temporary, set, listener);
         if (!f || is_final(f))
             return f;
         size_t n = strlen(reasons);
@@ -129,18 +129,18 @@ static fault from_origins(const struct known *k, const char *temporary, const ch
 }
 
 static fault from_local(const struct known *k, const char *from, const char *set,
-                        const struct progress *progress)
+                        const struct listener *listener)
 {
     TRY(folder_make(set));
     if (access(from, R_OK) != 0)
         return FAIL(FAULT_FILE, "%s: cannot be read: %s", from, strerror(errno));
     if (folder_is(from))
-        TRY(unpack_folder(k, from, set, progress));
+        TRY(unpack_folder(k, from, set, listener));
     else if (!file_is(from))
         return FAIL(FAULT_FILE, "%s: is neither a folder nor a file", from);
     else
-        TRY(unpack_archive(k, from, set, progress));
-    return check_here(k, set, progress);
+        TRY(unpack_archive(k, from, set, listener));
+    return check_here(k, set, listener);
 }
 
 static fault move(const char *from, const char *to)
@@ -174,7 +174,7 @@ static fault put_in_place(const struct known *k, const char *set, const char *da
 }
 
 static fault get_anew(const struct known *k, const char *data, const char *from,
-                      const struct progress *progress)
+                      const struct listener *listener)
 {
     char temporary[PATH_ROOM], set[PATH_ROOM];
     TRY(folder_join(temporary, sizeof temporary, data, TEMPORARY "XXXXXX"));
@@ -182,27 +182,27 @@ static fault get_anew(const struct known *k, const char *data, const char *from,
         return FAIL(FAULT_FILE, "%s: a folder cannot be made in it: %s", data, strerror(errno));
     fault f = folder_join(set, sizeof set, temporary, "set");
     if (!f)
-        f = from ? from_local(k, from, set, progress) : from_origins(k, temporary, set, progress);
+        f = from ? from_local(k, from, set, listener) : from_origins(k, temporary, set, listener);
     if (!f)
         f = put_in_place(k, set, data);
     folder_remove(temporary);
     return f;
 }
 
-fault known_get(const struct known *k, const char *data, const char *from, const struct progress *progress)
+fault known_get(const struct known *k, const char *data, const char *from, const struct listener *listener)
 {
     bool good = false, locked = false;
     int fd = -1;
-    TRY(find_good_copy(k, data, progress, &good));
+    TRY(find_good_copy(k, data, listener, &good));
     if (good)
         return OK;
     TRY(folder_make(data));
-    TRY(lock(data, progress, &fd, &locked));
+    TRY(lock(data, listener, &fd, &locked));
     if (locked)
         remove_leftovers(data);
-    fault f = find_good_copy(k, data, progress, &good); /* another process may just have fetched it */
+    fault f = find_good_copy(k, data, listener, &good); /* another process may just have fetched it */
     if (!f && !good)
-        f = get_anew(k, data, from, progress);
+        f = get_anew(k, data, from, listener);
     close(fd);
     return f;
 }

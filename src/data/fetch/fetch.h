@@ -5,6 +5,6 @@
 #include "data/known_sets.h"
 
 /* Keeps a good copy that is there. `from` is a local folder or archive, or NULL for the set's origins. */
-fault known_get(const struct known *k, const char *data, const char *from, const struct progress *progress);
+fault known_get(const struct known *k, const char *data, const char *from, const struct listener *listener);
 
 #endif

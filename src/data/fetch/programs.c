@@ -9,13 +9,13 @@
 
 enum { MOST_ARGS = 12 };
 
-struct program {
+struct recipe {
     const char *args[MOST_ARGS]; /* "@" stands for the address */
     enum tells tells;
     uint64_t times; /* how often the archive's bytes come to lie in the folder */
 };
 
-static const struct program programs[] = {
+static const struct recipe recipes[] = {
     /* npm keeps a copy in its cache; here that is in the folder too, so that it is seen to grow and goes with
        it. */
     [FETCH_NPM] = {{"npm", "pack", "@", "--cache=cache", "--loglevel=error", "--update-notifier=false"},
@@ -40,22 +40,22 @@ static fault check_archive(const struct origin *o, const char *path)
     return OK;
 }
 
-fault fetch_archive(const struct origin *o, const char *folder, const struct progress *progress, char *path,
+fault fetch_archive(const struct origin *o, const char *folder, const struct listener *listener, char *path,
                     size_t n_path)
 {
-    const struct program *p = &programs[o->fetcher];
+    const struct recipe *r = &recipes[o->fetcher];
     const char *argv[MOST_ARGS + 1] = {0};
     char what[64];
-    for (size_t i = 0; i < MOST_ARGS && p->args[i]; i++)
-        argv[i] = text_is(p->args[i], "@") ? o->address : p->args[i];
+    for (size_t i = 0; i < MOST_ARGS && r->args[i]; i++)
+        argv[i] = text_is(r->args[i], "@") ? o->address : r->args[i];
     snprintf(what, sizeof what, "fetching with %s", argv[0]);
     TRY(child_run(&(struct child){.argv = argv,
                                   .folder = folder,
                                   .what = what,
-                                  .total = o->n_bytes * p->times,
+                                  .total = o->n_bytes * r->times,
                                   .patience_s = FETCH_PATIENCE_S,
-                                  .tells = p->tells},
-                  progress));
+                                  .tells = r->tells},
+                  listener));
     TRY(folder_only_file(folder, path, n_path));
     return check_archive(o, path);
 }

@@ -9,7 +9,7 @@
 
 /* Runs the origin's program in the folder (which must be empty) and checks the archive that it leaves there.
  */
-fault fetch_archive(const struct origin *o, const char *folder, const struct progress *progress, char *path,
+fault fetch_archive(const struct origin *o, const char *folder, const struct listener *listener, char *path,
                     size_t n_path);
 
 #endif

@@ -22,17 +22,17 @@
 enum { BLOCK = 1 << 18 };
 
 /* What to do with an archive's files. */
-struct visitor {
+struct taker {
     /* The most bytes that the file may have, packed or not; 0: it is not wanted. */
     size_t (*room)(void *ctx, const char *name);
     fault (*take)(void *ctx, const char *name, const struct source *file);
     void *ctx;
-    const struct progress *progress;
+    const struct listener *listener;
     size_t most;    /* bytes that the archive may unpack to */
     uint64_t total; /* bytes of the archive */
 };
 
-static fault walk(struct archive *a, const char *from, const struct visitor *v);
+static fault walk(struct archive *a, const char *from, const struct taker *t);
 
 static fault fail_archive(struct archive *a, const char *from)
 {
@@ -58,20 +58,20 @@ static fault new_reader(struct archive **out)
 struct reading {
     struct archive *archive;
     const char *from;
-    const struct visitor *v;
+    const struct taker *taker;
     uint64_t unpacked;
 };
 
 /* Filters count what they give; a zip file unpacks by itself. */
 static fault go_on(struct reading *r)
 {
-    const struct visitor *v = r->v;
+    const struct taker *t = r->taker;
     uint64_t filtered = (uint64_t)archive_filter_bytes(r->archive, 0);
-    if ((filtered > r->unpacked ? filtered : r->unpacked) > v->most)
+    if ((filtered > r->unpacked ? filtered : r->unpacked) > t->most)
         return FAIL(FAULT_DATA, "%s: unpacks to more than %zu bytes, more than such an archive can have",
-                    r->from, v->most);
-    uint64_t taken = v->total ? (uint64_t)archive_filter_bytes(r->archive, -1) : 0;
-    return progress_tell(v->progress, "unpacking", taken < v->total ? taken : v->total, v->total);
+                    r->from, t->most);
+    uint64_t taken = t->total ? (uint64_t)archive_filter_bytes(r->archive, -1) : 0;
+    return listener_tell(t->listener, "unpacking", taken < t->total ? taken : t->total, t->total);
 }
 
 static fault skip_entry(struct reading *r)
@@ -120,11 +120,11 @@ static fault read_entry(struct reading *r, struct archive_entry *entry, const ch
     return f;
 }
 
-static fault enter(const struct source *inner, const struct visitor *v)
+static fault enter(const struct source *inner, const struct taker *t)
 {
     struct archive *a = NULL;
     TRY(new_reader(&a));
-    struct visitor quiet = *v;
+    struct taker quiet = *t;
     quiet.total = 0; /* the outer archive is what progress counts */
     fault f = archive_read_open_memory(a, inner->bytes, inner->n) == ARCHIVE_OK
                   ? walk(a, inner->name, &quiet)
@@ -135,25 +135,25 @@ static fault enter(const struct source *inner, const struct visitor *v)
 
 static fault visit(struct reading *r, struct archive_entry *entry)
 {
-    const struct visitor *v = r->v;
+    const struct taker *t = r->taker;
     const char *path = archive_entry_pathname(entry);
     if (!path || archive_entry_filetype(entry) != AE_IFREG)
         return skip_entry(r);
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    bool nested = v->total && text_starts(name, "data.tar"); /* one level: in the archive that was opened */
-    size_t room = nested ? v->most : v->room(v->ctx, name);
+    bool nested = t->total && text_starts(name, "data.tar"); /* one level: in the archive that was opened */
+    size_t room = nested ? t->most : t->room(t->ctx, name);
     if (!room)
         return skip_entry(r);
     struct source file = {0};
     TRY(read_entry(r, entry, name, room, &file));
-    fault f = nested ? enter(&file, v) : v->take(v->ctx, name, &file);
+    fault f = nested ? enter(&file, t) : t->take(t->ctx, name, &file);
     source_close(&file);
     return f;
 }
 
-static fault walk(struct archive *a, const char *from, const struct visitor *v)
+static fault walk(struct archive *a, const char *from, const struct taker *t)
 {
-    struct reading r = {a, from, v, 0};
+    struct reading r = {a, from, t, 0};
     struct archive_entry *entry;
     for (;;) {
         int rc = archive_read_next_header(a, &entry);
@@ -166,14 +166,14 @@ static fault walk(struct archive *a, const char *from, const struct visitor *v)
     }
 }
 
-static fault walk_file(const char *from, struct visitor *v)
+static fault walk_file(const char *from, struct taker *t)
 {
     struct archive *a = NULL;
     struct stat info;
-    v->total = stat(from, &info) == 0 && info.st_size > 0 ? (uint64_t)info.st_size : 1;
+    t->total = stat(from, &info) == 0 && info.st_size > 0 ? (uint64_t)info.st_size : 1;
     TRY(new_reader(&a));
     fault f =
-        archive_read_open_filename(a, from, BLOCK) == ARCHIVE_OK ? walk(a, from, v) : fail_archive(a, from);
+        archive_read_open_filename(a, from, BLOCK) == ARCHIVE_OK ? walk(a, from, t) : fail_archive(a, from);
     archive_read_free(a);
     return f;
 }
@@ -288,7 +288,7 @@ static size_t room_for_png(void *ctx, const char *name)
 }
 
 /* Pictures as CIFAR-10's records: the label, then the planes. */
-static fault write_records(const char *path, const struct part *p)
+static fault write_records(const char *path, const struct intake *p)
 {
     size_t record = 1 + CIFAR_PIXELS;
     uint8_t *bytes = malloc(p->n * record);
@@ -309,18 +309,18 @@ static fault lay_png(void *ctx, const char *name, const struct source *file)
     size_t i = png_index(l->known, name);
     const struct known_file *goal = &l->known->files[i];
     char path[PATH_ROOM];
-    struct part part = {0};
+    struct intake intake = {0};
     TRY(folder_join(path, sizeof path, l->goal, goal->name));
-    TRY(mosaic_read(file, goal->n, l->labels + labels_before(l->known, i), &part));
-    fault f = write_records(path, &part);
-    part_close(&part);
+    TRY(mosaic_read(file, goal->n, l->labels + labels_before(l->known, i), &intake));
+    fault f = write_records(path, &intake);
+    intake_close(&intake);
     return f;
 }
 
-static fault unpack_mosaics(struct laying *l, const char *from, const struct progress *progress)
+static fault unpack_mosaics(struct laying *l, const char *from, const struct listener *listener)
 {
-    struct visitor labels = {room_for_labels, take_labels, l, progress, most_of_archive(l->known), 0};
-    struct visitor pngs = {room_for_png, lay_png, l, progress, most_of_archive(l->known), 0};
+    struct taker labels = {room_for_labels, take_labels, l, listener, most_of_archive(l->known), 0};
+    struct taker pngs = {room_for_png, lay_png, l, listener, most_of_archive(l->known), 0};
     l->labels = calloc(labels_before(l->known, l->known->n_files), sizeof *l->labels);
     if (!l->labels)
         return OUT_OF_MEMORY;
@@ -332,13 +332,13 @@ static fault unpack_mosaics(struct laying *l, const char *from, const struct pro
 }
 
 fault unpack_archive(const struct known *k, const char *from, const char *goal,
-                     const struct progress *progress)
+                     const struct listener *listener)
 {
     struct laying l = {.known = k, .goal = goal};
-    struct visitor files = {room_for_known, lay_known, &l, progress, most_of_archive(k), 0};
+    struct taker files = {room_for_known, lay_known, &l, listener, most_of_archive(k), 0};
     TRY(walk_file(from, &files));
     if (!known_is_in(k, goal) && k->mosaics)
-        TRY(unpack_mosaics(&l, from, progress));
+        TRY(unpack_mosaics(&l, from, listener));
     if (!known_is_in(k, goal))
         return FAIL(FAULT_DATA, "%s: does not hold all the files of %s", from, k->name);
     return OK;
@@ -372,15 +372,15 @@ static fault find_below(const struct known *k, const char *from, char *folder, s
 }
 
 fault unpack_folder(const struct known *k, const char *from, const char *goal,
-                    const struct progress *progress)
+                    const struct listener *listener)
 {
     char folder[PATH_ROOM];
     TRY(find_below(k, from, folder, sizeof folder));
     for (size_t i = 0; i < k->n_files; i++) {
-        TRY(progress_tell(progress, "copying", i, k->n_files));
+        TRY(listener_tell(listener, "copying", i, k->n_files));
         TRY(lay_from(folder, k->files[i].name, known_bytes(k, &k->files[i]), goal));
         if (k->files[i].labels)
             TRY(lay_from(folder, k->files[i].labels, known_label_bytes(&k->files[i]), goal));
     }
-    return progress_tell(progress, "copying", k->n_files, k->n_files);
+    return listener_tell(listener, "copying", k->n_files, k->n_files);
 }

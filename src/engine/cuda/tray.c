@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 enum { SIDES = 2 };
 

@@ -243,12 +243,12 @@ static size_t n_rows(const struct world *world)
     return far_world_in(world)->n + 1;
 }
 
-/* At the end of a round no gradient is needed any more. */
+/* At the end of a round only what lasts is needed. */
 static void rows_needed(const struct world *world, enum row row, bool *needed)
 {
     const struct far *w = far_world_in(world);
     for (size_t i = 0; i < w->n; i++)
-        needed[i] = row != ROW_GRADS;
+        needed[i] = row_lasts(row);
     needed[world_model_row(w->stage)] = false;
 }
 

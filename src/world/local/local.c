@@ -454,7 +454,7 @@ void local_rows_needed(const struct local *w, enum row row, bool *needed)
 {
     size_t n_rows = w->n + w->engine->setup.n_spare;
     for (size_t i = 0; i < n_rows; i++)
-        needed[i] = row != ROW_GRADS || i >= w->n || w->actors[i].has_gradient;
+        needed[i] = row_lasts(row) || i >= w->n || (row == ROW_GRADS && w->actors[i].has_gradient);
     needed[world_model_row(w->stage)] = false;
     for (size_t f = 0; f < w->n_free_rows[row]; f++)
         needed[w->free_rows[row][f]] = false;

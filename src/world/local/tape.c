@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 
 enum entry_kind { ENTRY_LEARN, ENTRY_UPDATE, ENTRY_BLEND, ENTRY_DOT, N_ENTRY_KINDS };
 
@@ -317,12 +318,6 @@ static uint64_t place_in_order(const struct entry *e, size_t number)
     return ((uint64_t)e->level * N_ENTRY_KINDS + (uint64_t)e->kind) << 32 | number;
 }
 
-static int rising(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static fault run_groups(struct tape *t)
 {
     static fault (*const run[N_ENTRY_KINDS])(struct tape *, const uint64_t *,
@@ -355,7 +350,7 @@ fault tape_flush(struct tape *t)
     MAKE_ROOM(t->order, &t->order_room, t->n_entries);
     for (size_t i = 0; i < t->n_entries; i++)
         t->order[i] = place_in_order(&t->entries[i], i);
-    qsort(t->order, t->n_entries, sizeof *t->order, rising);
+    sort_rising(t->order, t->n_entries);
     fault f = run_groups(t);
     clear(t);
     return f;

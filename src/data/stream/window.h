@@ -1,10 +1,10 @@
 /* window.h - the bays of a stream, and what its files share. All of it is under the stream's lock. */
-#ifndef VECHE_DATA_WINDOW_H
-#define VECHE_DATA_WINDOW_H
+#ifndef VECHE_DATA_STREAM_WINDOW_H
+#define VECHE_DATA_STREAM_WINDOW_H
 
 #include <pthread.h>
 
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 #define NO_BAY    SIZE_MAX
 #define NO_COURSE SIZE_MAX
@@ -21,6 +21,7 @@ struct bay {
     uint8_t *bytes;       /* [at_once] samples, borrowed */
     size_t begun, done;   /* of them, in the order of the disk: given to readers; read */
     unsigned holders;     /* and those who wait for it */
+    size_t to_come;       /* holds that exams are going to make of it: it stays for them */
     size_t course;        /* whose batch it is; NO_COURSE: a piece of an exam, or not foreseen */
     uint64_t number;      /* of the batch, or of the piece since the stream was opened */
     size_t before, after; /* in the list it is in */

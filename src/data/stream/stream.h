@@ -9,12 +9,19 @@
  *
  * Who wants samples names them, and gets the bay with just these: what was foreseen only decides how long that takes. Where
  * they were not foreseen they take a free bay, or that of the batch which would have been needed last.
+ *
+ * This floor knows files and memory, and no formats: readers (reader.h) look a file through and say by its extent where the samples lie.
+ *
+ *   extent    where samples lie in files, and reading some of them
+ *   window    which samples are in which bay
+ *   ahead     what is going to be needed, and the threads that read it
+ *   stream    opening, announcing, holding: what the room calls
  */
-#ifndef VECHE_DATA_STREAM_H
-#define VECHE_DATA_STREAM_H
+#ifndef VECHE_DATA_STREAM_STREAM_H
+#define VECHE_DATA_STREAM_STREAM_H
 
 #include "data/data.h"
-#include "data/extent.h"
+#include "data/stream/extent.h"
 
 /* Which samples of the files a set has: sample i is number at[i] of them, or i where `at` is NULL. */
 struct on_disk {

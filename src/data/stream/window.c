@@ -1,11 +1,9 @@
 /* window.c - which samples are in which bay; see window.h. */
-#include "data/window.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "data/stream/window.h"
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/sort.h"
 
 static void list_remove(struct stream *s, struct bay_list *l, size_t i)
 {
@@ -126,12 +124,6 @@ static void count_bay(struct stream *s, size_t course, int by)
     *n += (size_t)by;
 }
 
-static int rising(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 void window_want(struct stream *s, size_t i, bool is_test, const struct pick *picks, size_t n, size_t course,
                  uint64_t number, bool is_urgent)
 {
@@ -149,7 +141,7 @@ void window_want(struct stream *s, size_t i, bool is_test, const struct pick *pi
         x->samples[k] = picks[k].sample;
         x->order[k] = (uint64_t)(at ? at[picks[k].sample] : picks[k].sample) << 32 | k;
     }
-    qsort(x->order, n, sizeof *x->order, rising);
+    sort_rising(x->order, n);
     s->keys[i] = key_of(is_test, picks, n);
     count_bay(s, course, 1);
     s->n_bytes += n * s->one;

@@ -1,9 +1,10 @@
 /* ahead.c - what is going to be needed, in order, and the threads that read it.
  *
  * Every agent's course is read as far ahead as any other's: the next batch is that of the course with the shortest lead. Pieces of
- * exams come first, since nobody learns meanwhile, and take at most half of the window from what was read ahead.
+ * exams come first, since nobody learns meanwhile, and take at most half of the window from what was read ahead. Where that is enough
+ * for all pieces they are read once for the exams of all replicas.
  */
-#include "data/window.h"
+#include "data/stream/window.h"
 
 #include "base/arena.h"
 
@@ -43,13 +44,14 @@ static bool foresee_piece(struct stream *s)
     bool is_test = r->is_test;
     size_t n = smaller(r->piece, r->end - r->at);
     lay_out_piece(r, n, s->room);
-    bool is_there = window_find(s, is_test, s->room, n) != NO_BAY;
-    if (!is_there) {
-        size_t i = s->n_without_course < (s->n_bays + 1) / 2 ? window_take(s) : window_take_free(s);
+    size_t i = window_find(s, is_test, s->room, n);
+    if (i == NO_BAY) {
+        i = s->n_without_course < (s->n_bays + 1) / 2 ? window_take(s) : window_take_free(s);
         if (i == NO_BAY)
             return false;
         window_want(s, i, is_test, s->room, n, NO_COURSE, s->pieces++, false);
     }
+    s->bays[i].to_come += s->bays[i].course == NO_COURSE; /* a batch's bay is let go of in its time */
     pass_piece(s, n);
     return true;
 }
@@ -63,11 +65,20 @@ static struct course *shortest_course(const struct stream *s)
     return shortest;
 }
 
+/* Batches that lie ahead take a bay each, but for those that are alike (of a share with fewer batches than there are bays), which
+ * share one. As many of them as there are bays are enough: more would be found in bays without end. */
+static bool is_far_enough(const struct stream *s, const struct course *shortest)
+{
+    return (shortest->next - shortest->expected) * s->n_courses >= s->n_bays;
+}
+
 static bool foresee_batch(struct stream *s)
 {
     if (!s->n_courses || s->free.first == NO_BAY)
         return false;
     struct course *course = shortest_course(s);
+    if (is_far_enough(s, course))
+        return false;
     feed_batch(&course->feed, course->next, s->room);
     if (window_find(s, false, s->room, course->feed.batch) == NO_BAY)
         window_want(s, window_take_free(s), false, s->room, course->feed.batch, (size_t)(course - s->courses),
@@ -84,9 +95,11 @@ bool ahead_foresee(struct stream *s)
 void ahead_forget_exams(struct stream *s)
 {
     s->n_ranges = 0;
-    for (size_t i = 0; s->n_without_course && i < s->n_bays; i++)
+    for (size_t i = 0; s->n_without_course && i < s->n_bays; i++) {
+        s->bays[i].to_come = 0;
         if (s->bays[i].state != BAY_FREE && s->bays[i].course == NO_COURSE && !s->bays[i].holders)
             window_drop(s, i);
+    }
 }
 
 static void read_some(struct stream *s, size_t i)

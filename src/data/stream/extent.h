@@ -6,8 +6,8 @@
  * A file is opened once, when it is looked through, and has to stay what it was then: one that is changed, cut short or taken away is
  * a fault of the next reading.
  */
-#ifndef VECHE_DATA_EXTENT_H
-#define VECHE_DATA_EXTENT_H
+#ifndef VECHE_DATA_STREAM_EXTENT_H
+#define VECHE_DATA_STREAM_EXTENT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* extent.c - see extent.h. Samples side by side, with what lies between them, are one call of preadv. */
-#include "data/extent.h"
+#include "data/stream/extent.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* stream.c - opening a stream, holding samples of it; see stream.h. */
-#include "data/stream.h"
+#include "data/stream/stream.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "data/window.h"
+#include "data/stream/window.h"
 
 #define MEGABYTE   1e6
 #define PATIENCE_S 60
@@ -261,6 +261,8 @@ void stream_announce(struct stream *s, const struct feed *f, uint64_t k, const s
             window_want(s, i, false, picks, f->batch, f->course, k, true);
         course->next = k + 1;
     }
+    if (s->free.first != NO_BAY) /* one batch more may be read ahead */
+        pthread_cond_signal(&s->work);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -343,7 +345,8 @@ static fault find_bay(struct stream *s, bool is_test, const struct pick *picks, 
 
 static void put_back(struct stream *s, size_t i)
 {
-    if (--s->bays[i].holders == 0)
+    struct bay *x = &s->bays[i];
+    if (--x->holders == 0 && (!x->to_come || x->trouble))
         window_drop(s, i);
 }
 
@@ -352,6 +355,7 @@ static fault hold(struct stream *s, bool is_test, const struct pick *picks, size
     TRY(find_bay(s, is_test, picks, n, out));
     struct bay *x = &s->bays[*out];
     x->holders++;
+    x->to_come -= x->to_come > 0;
     s->counts.n_held++;
     s->counts.n_late += x->state != BAY_READY;
     fault f = wait_until_ready(s, x);
