@@ -1,6 +1,6 @@
 /* regroup.c - a run goes on with another number of agents than it was saved by.
  *
- * Everyone starts from the mean of what the earlier agents had - parameters, statistics, the optimiser's memory - at the
+ * Every agent starts from the mean of what the earlier agents had - parameters, statistics, the optimiser's memory - at the
  * same epoch. That is right for methods whose agents keep nothing else; the others say which number they need.
  */
 #include "api/session.h"

@@ -1,4 +1,4 @@
-/* all_to_all.c - everyone sends everything to everyone, and adds up for itself.
+/* all_to_all.c - every member sends everything to every other, and adds up for itself.
  *
  *   step s = 1 .. m - 1:  to the member s places after me, from the member s places before me
  *   then                  x = x_0 + x_1 + ... + x_{m-1}, in the order of ranks, the same everywhere

@@ -35,7 +35,7 @@ struct group {
     uint64_t number;      /* of the next tag */
     uint64_t origin;      /* the first member of this generation: tells parts apart that were cut off */
     uint64_t *sets;       /* owned: sets of agents, see group.c */
-    struct hello *hellos; /* owned: what everyone said of itself when this generation was formed */
+    struct hello *hellos; /* owned: what every agent said of itself when this generation was formed */
     double alpha_s;       /* what a message takes: its latency, ... */
     double beta_s;        /* ... and each of its floats; both 0: not known */
     bool is_newcomer;     /* back after a crash: knows nothing of the others' generation */
@@ -52,7 +52,7 @@ uint64_t group_tag(struct group *g);
 fault group_send(struct group *g, size_t to, uint64_t tag, struct span span);
 fault group_recv(struct group *g, size_t from, uint64_t tag, struct parcel *out);
 
-/* For the end of a collective: lets all parcels go, and where it failed because of a peer, tells everyone.
+/* For the end of a collective: lets all parcels go, and where it failed because of a peer, tells all members.
  * Takes the fault and returns it. */
 fault group_end(struct group *g, fault f);
 

@@ -1,7 +1,7 @@
-/* star.c - one member in the middle adds everything up and tells everyone.
+/* star.c - one member in the middle adds everything up and tells the others.
  *
- *   for every piece:   everyone -> rank 0:   x = ((x_0 + x_1) + x_2) + ...
- *                      rank 0 -> everyone:   x
+ *   for every piece:   others -> rank 0:   x = ((x_0 + x_1) + x_2) + ...
+ *                      rank 0 -> others:   x
  *
  * With k pieces (steps.h) the middle sends (m - 1) k messages, n floats to each, and receives as many;
  * each of the others sends k. Its card is what all wait for. The first pieces of all come before any second

@@ -94,7 +94,7 @@ fault cube_gather(struct group *g, const struct cube *c, uint64_t tag, struct sp
 /* With n = p + extra members, p the largest power of two, ranks 0 .. 2 extra - 1 are pairs: the even one
  * gives its floats to the odd one (in) and gets the result at the end (out). Of the p that go on, those with
  * a partner have the lowest indices, the first pair the highest of these: exchanges over the largest distance
- * first then make everyone as late as they are in the fewest steps, and messages of those that are ahead
+ * first then make all members as late as they are in the fewest steps, and messages of those that are ahead
  * hardly ever keep a card from those that are not. */
 struct fold {
     size_t p, extra;

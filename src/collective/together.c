@@ -2,7 +2,7 @@
  *
  *   barrier    dissemination (Hensgen, Finkel and Manber 1988): in step s = 1, 2, 4, ... a word to the member
  *              s places after me, one from the member s places before me: after ceil(log2 m) steps I have
- *              heard, through others, of everyone
+ *              heard, through others, of all
  *   exchange   the same with blocks (Bruck et al. 1997): what I have doubles in every step
  */
 #include <string.h>

@@ -205,41 +205,22 @@ static const struct set_row idx_row = {FROM_FILES(idx), .labels_apart = true},
 static const struct set_row blobs_row = {.load = load_blobs}, spirals_row = {.load = load_spirals};
 static const struct set_row images_row = {.load = load_images};
 
-#define FILE_ROW(type, member, text)                                                                         \
-    {                                                                                                        \
-        .name = #member, .kind = FIELD_TEXT, .offset = offsetof(struct type, member), .help = text           \
-    }
-/* Left out where each agent has its own. */
-#define TRAIN_ROW(type, member, text)                                                                        \
-    {                                                                                                        \
-        .name = #member, .kind = FIELD_TEXT, .offset = offsetof(struct type, member), .optional = true,      \
-        .help = text                                                                                         \
-    }
-#define CLASSES_ROW(type)                                                                                    \
-    {                                                                                                        \
-        .name = "classes", .kind = FIELD_INT, .offset = offsetof(struct type, classes), .fallback = "10",    \
-        .min = 1, .max = 256, .help = "classes; every label is below"                                        \
-    }
-
+/* Training files are left out where each agent has its own. */
 static const struct field idx_fields[] = {
-    TRAIN_ROW(
-        idx_settings, train_images,
-        "IDX file of the training pictures, plain or compressed (.gz, .xz); not with data.split: files"),
-    TRAIN_ROW(idx_settings, train_labels, "IDX file of their labels"),
-    FILE_ROW(idx_settings, test_images, "IDX file of the test pictures"),
-    FILE_ROW(idx_settings, test_labels, "IDX file of their labels"),
-    CLASSES_ROW(idx_settings),
+    TEXT_FIELD(struct idx_settings, train_images, NULL,
+               "IDX file of the training pictures, plain or compressed (.gz, .xz); not with data.split: files", .optional = true),
+    TEXT_FIELD(struct idx_settings, train_labels, NULL, "IDX file of their labels", .optional = true),
+    TEXT_FIELD(struct idx_settings, test_images, NULL, "IDX file of the test pictures"),
+    TEXT_FIELD(struct idx_settings, test_labels, NULL, "IDX file of their labels"),
+    INT_FIELD(struct idx_settings, classes, "10", 1, 256, "classes; every label is below"),
 };
 static const struct field cifar_binary_fields[] = {
-    TRAIN_ROW(cifar_binary_settings, train,
-              "file of the training records, plain or compressed (.gz, .xz); not with data.split: files"),
-    FILE_ROW(cifar_binary_settings, test, "file of the test records"),
-    CLASSES_ROW(cifar_binary_settings),
-    {.name = "coarse",
-     .kind = FIELD_FLAG,
-     .offset = offsetof(struct cifar_binary_settings, coarse),
-     .fallback = "false",
-     .help = "a coarse label stands before the label, as in CIFAR-100"},
+    TEXT_FIELD(struct cifar_binary_settings, train, NULL,
+               "file of the training records, plain or compressed (.gz, .xz); not with data.split: files", .optional = true),
+    TEXT_FIELD(struct cifar_binary_settings, test, NULL, "file of the test records"),
+    INT_FIELD(struct cifar_binary_settings, classes, "10", 1, 256, "classes; every label is below"),
+    FLAG_FIELD(struct cifar_binary_settings, coarse, "false",
+               "a coarse label stands before the label, as in CIFAR-100"),
 };
 
 #define WITH(rows, type) .fields = rows, .n_fields = COUNT(rows), .size = sizeof(struct type)

@@ -197,26 +197,23 @@ static void gather(const struct deal *d)
 
 static const char *const measures[] = {"speed", NULL};
 static const struct field sizes_fields[] = {
-    {"sizes", FIELD_REALS, offsetof(struct sizes_split, sizes), .min = 0, .max = 1e9, .above_min = true,
-     .help = "relative, one for each agent"},
+    REALS_FIELD(struct sizes_split, sizes, NULL, 0, 1e9, "relative, one for each agent", .above_min = true),
 };
 static const struct field proportional_fields[] = {
-    {"to", FIELD_CHOICE, offsetof(struct proportional_split, to), "speed", .choices = measures,
-     .help = "what a share is in proportion to"},
+    CHOICE_FIELD(struct proportional_split, to, "speed", measures, "what a share is in proportion to"),
 };
 static const struct field by_label_fields[] = {
-    {"classes", FIELD_INT, offsetof(struct by_label_split, classes), .min = 1, .max = UINT16_MAX,
-     .help = "how many classes each agent has samples of"},
+    INT_FIELD(struct by_label_split, classes, NULL, 1, UINT16_MAX, "how many classes each agent has samples of"),
 };
 static const struct field dirichlet_fields[] = {
-    {"alpha", FIELD_REAL, offsetof(struct dirichlet_split, alpha), .min = 0, .max = 1e9, .above_min = true,
-     .help = "small: a class is with few agents; large: all agents have equal shares of it"},
+    REAL_FIELD(struct dirichlet_split, alpha, NULL, 0, 1e9,
+               "small: a class is with few agents; large: all agents have equal shares of it", .above_min = true),
 };
 static const struct field files_fields[] = {
-    {"files", FIELD_TEXTS, offsetof(struct files_split, files),
-     .help = "of training samples, one for each agent, as the set's own are laid out"},
-    {"labels", FIELD_TEXTS, offsetof(struct files_split, labels), .optional = true,
-     .help = "their labels, where the set has them in files of their own (IDX)"},
+    TEXTS_FIELD(struct files_split, files, NULL,
+                "of training samples, one for each agent, as the set's own are laid out"),
+    TEXTS_FIELD(struct files_split, labels, NULL,
+                "their labels, where the set has them in files of their own (IDX)", .optional = true),
 };
 
 static const struct split_row shuffle_row = {NULL, deal_shuffle, true},

@@ -17,40 +17,30 @@
 enum { STREAM_CLASSES, STREAM_TRAIN, STREAM_TEST };
 
 #define MOST_MADE 10000000
-#define INT_ROW(type, member, value, least, most, text)                                                      \
-    {                                                                                                        \
-        .name = #member, .kind = FIELD_INT, .offset = offsetof(struct type, member), .fallback = value,      \
-        .min = least, .max = most, .help = text                                                              \
-    }
-#define REAL_ROW(type, member, value, least, most, text)                                                     \
-    {                                                                                                        \
-        .name = #member, .kind = FIELD_REAL, .offset = offsetof(struct type, member), .fallback = value,     \
-        .min = least, .max = most, .help = text                                                              \
-    }
-#define SAMPLE_ROWS(type, n, n_test)                                                                         \
-    INT_ROW(type, samples, n, 1, MOST_MADE, "training samples"),                                             \
-        INT_ROW(type, test_samples, n_test, 1, MOST_MADE, "test samples")
 
 const struct field blobs_fields[5] = {
-    INT_ROW(blobs_settings, classes, "3", 2, 1000, "classes, one cloud of points each"),
-    INT_ROW(blobs_settings, features, "2", 1, MOST_CHANNELS, "numbers in one sample"),
-    SAMPLE_ROWS(blobs_settings, "600", "300"),
-    REAL_ROW(blobs_settings, spread, "0.05", 0, 1,
-             "standard deviation of a cloud; the centres lie in [0.2, 0.8]"),
+    INT_FIELD(struct blobs_settings, classes, "3", 2, 1000, "classes, one cloud of points each"),
+    INT_FIELD(struct blobs_settings, features, "2", 1, MOST_CHANNELS, "numbers in one sample"),
+    INT_FIELD(struct blobs_settings, samples, "600", 1, MOST_MADE, "training samples"),
+    INT_FIELD(struct blobs_settings, test_samples, "300", 1, MOST_MADE, "test samples"),
+    REAL_FIELD(struct blobs_settings, spread, "0.05", 0, 1,
+               "standard deviation of a cloud; the centres lie in [0.2, 0.8]"),
 };
 const struct field spirals_fields[5] = {
-    INT_ROW(spirals_settings, classes, "2", 2, 100, "classes, one arm each"),
-    SAMPLE_ROWS(spirals_settings, "1000", "500"),
-    REAL_ROW(spirals_settings, noise, "0.01", 0, 1,
-             "standard deviation around the arm; the spiral has radius 0.45"),
-    REAL_ROW(spirals_settings, turns, "1", 0, 10, "turns of an arm"),
+    INT_FIELD(struct spirals_settings, classes, "2", 2, 100, "classes, one arm each"),
+    INT_FIELD(struct spirals_settings, samples, "1000", 1, MOST_MADE, "training samples"),
+    INT_FIELD(struct spirals_settings, test_samples, "500", 1, MOST_MADE, "test samples"),
+    REAL_FIELD(struct spirals_settings, noise, "0.01", 0, 1,
+               "standard deviation around the arm; the spiral has radius 0.45"),
+    REAL_FIELD(struct spirals_settings, turns, "1", 0, 10, "turns of an arm"),
 };
 const struct field images_fields[6] = {
-    INT_ROW(images_settings, classes, "10", 2, 1000, "classes, one pattern each"),
-    INT_ROW(images_settings, channels, "1", 1, MOST_CHANNELS, "channels of a picture"),
-    INT_ROW(images_settings, size, "8", 1, 256, "rows and columns of a picture"),
-    SAMPLE_ROWS(images_settings, "1000", "500"),
-    REAL_ROW(images_settings, noise, "0.2", 0, 1, "standard deviation of the noise; the patterns have 0.18"),
+    INT_FIELD(struct images_settings, classes, "10", 2, 1000, "classes, one pattern each"),
+    INT_FIELD(struct images_settings, channels, "1", 1, MOST_CHANNELS, "channels of a picture"),
+    INT_FIELD(struct images_settings, size, "8", 1, 256, "rows and columns of a picture"),
+    INT_FIELD(struct images_settings, samples, "1000", 1, MOST_MADE, "training samples"),
+    INT_FIELD(struct images_settings, test_samples, "500", 1, MOST_MADE, "test samples"),
+    REAL_FIELD(struct images_settings, noise, "0.2", 0, 1, "standard deviation of the noise; the patterns have 0.18"),
 };
 
 static uint8_t to_byte(double x)

@@ -1,4 +1,4 @@
-/* admm.c - consensus ADMM: everyone minimises its own loss, at a price for parting from z (Boyd et al. 2011).
+/* admm.c - consensus ADMM: every agent minimises its own loss, at a price for parting from z (Boyd et al. 2011).
  *
  *   minimise sum_i f_i(x_i) with all x_i = z:
  *
@@ -258,7 +258,7 @@ static fault admm_check(const struct experiment *e, size_t n_agents)
     const struct admm *s = e->strategy.settings;
     struct place at = e->strategy.place;
     if (s->mode == SYNC && (s->barrier != USUAL_BARRIER || s->delay != USUAL_DELAY))
-        return fail_at(at, "strategy.%s: in 'mode: sync' everyone is waited for",
+        return fail_at(at, "strategy.%s: in 'mode: sync' all agents are waited for",
                        s->barrier != USUAL_BARRIER ? "barrier" : "delay");
     if ((size_t)s->barrier > n_agents)
         return fail_at(at, "strategy.barrier: %lld cannot call where there are %zu agents",
@@ -271,14 +271,14 @@ static const char *const modes[] = {"sync", "async", NULL};
 static const struct field fields[] = {
     CHOICE_FIELD(struct admm, mode, "sync", modes,
                  "z is made of what all have said, or of some and what the others said last"),
-    REAL_FIELD(struct admm, rho, "0.1", 0, 1e6, "how hard everyone is pulled towards z", .above_min = true),
+    REAL_FIELD(struct admm, rho, "0.1", 0, 1e6, "how hard every agent is pulled towards z", .above_min = true),
     INT_FIELD(struct admm, steps, "10", 1, 1e9, "rounds from one z to the next"),
     INT_FIELD(struct admm, barrier, TEXT_OF(USUAL_BARRIER), 1, 1e5,
               "async: so many must have called before there is a new z"),
     INT_FIELD(struct admm, delay, TEXT_OF(USUAL_DELAY), 1, 1e9,
               "async: a worker that has said nothing for so many values of z is waited for"),
     FLAG_FIELD(struct admm, mix_statistics, "false",
-               "with every z everyone takes the mean of batchnorm's running statistics, too"),
+               "with every z each agent takes the mean of batchnorm's running statistics, too"),
 };
 
 static const struct strategy_row row = {.run = admm_run,
@@ -293,7 +293,7 @@ static const struct strategy_row row = {.run = admm_run,
 
 const struct kind strategy_admm = {
     .name = "admm",
-    .help = "everyone minimises its own loss at a price for parting from the others",
+    .help = "every agent minimises its own loss at a price for parting from the others",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct admm),

@@ -47,7 +47,7 @@ struct agent {
     double lr;              /* of its last step                             */
     bool returned;          /* its machine was down and is back: it must rejoin */
     bool has_been_down;     /* and has rejoined since                           */
-    struct parcel *parcels; /* owned: room for one from each neighbour, or from everyone */
+    struct parcel *parcels; /* owned: room for one from each neighbour, or from every member */
     size_t parcel_room;
     double *shares;     /* owned: likewise for weights                    */
     struct term *terms; /* owned: likewise for a sum of them and of mine  */
@@ -152,7 +152,7 @@ struct strategy_row { /* what struct kind.row of a strategy points to */
     /* The setting by which gradients are sent while the backward pass goes on, or NULL; may be NULL: there is none. */
     const char *(*asks_for_early_gradients)(const struct experiment *e);
     bool needs_topology; /* with more than one agent */
-    bool hears_everyone; /* an agent may hold a parcel from everyone else at once */
+    bool hears_everyone; /* an agent may hold a parcel from every other at once */
     bool forms_group;    /* those that learn are one group (collective.h); implies hears_everyone */
     bool has_centre;     /* the parameters of the first that helps are the group's model; else the mean is */
     bool meets_at_any_time; /* a peer may average with an agent while it learns */

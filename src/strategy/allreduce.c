@@ -1,4 +1,4 @@
-/* allreduce.c - synchronous SGD: everyone steps with the mean gradient of all.
+/* allreduce.c - synchronous SGD: every agent steps with the mean gradient of all.
  *
  *   g_k = 1/m sum_t g^t_k                 by an all-reduce of the gradients (`algorithm`)
  *   theta_{k+1} = theta_k - alpha_k g_k   everywhere alike
@@ -135,7 +135,7 @@ static const struct strategy_row row = {.run = allreduce_run,
 
 const struct kind strategy_allreduce = {
     .name = "allreduce",
-    .help = "everyone steps with the mean gradient of all",
+    .help = "every agent steps with the mean gradient of all",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct allreduce),

@@ -1,4 +1,4 @@
-/* average.c - model averaging: everyone learns alone, and now and then all go on from their mean.
+/* average.c - model averaging: every agent learns alone, and now and then all go on from their mean.
  *
  *   every round:          theta^i <- theta^i - alpha_k g^i
  *   every `tau` rounds:   theta^i <- sum_j w_j theta^j        w_j = 1/m, or agent j's share of the data
@@ -72,7 +72,7 @@ static bool is_due(const struct agent *a, const struct average *s)
     return agent_is_in_last_round(a) || (s->tau && is_nth(a->k, (uint64_t)s->tau));
 }
 
-/* Once in a generation everyone tells everyone how many samples it has. */
+/* Once in a generation every member tells all others how many samples it has. */
 static fault weigh(struct agent *a, const struct average *s, struct weight *w)
 {
     struct group *g = agent_group(a);
@@ -236,7 +236,7 @@ static const struct strategy_row row = {
 
 const struct kind strategy_average = {
     .name = "average",
-    .help = "everyone learns alone, and now and then all go on from their mean",
+    .help = "every agent learns alone, and now and then all go on from their mean",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct average),

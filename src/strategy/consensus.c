@@ -1,4 +1,4 @@
-/* consensus.c - average consensus: everyone keeps a weighted mean with its neighbours.
+/* consensus.c - average consensus: every agent keeps a weighted mean with its neighbours.
  *
  *   adapt, then combine:   theta^t_{k+1/2} = theta^t_k - alpha_k g^t_k
  *                          theta^t_{k+1}   = sum_j w_tj theta^j_{k+1/2}             every `every` rounds
@@ -156,7 +156,7 @@ static const struct strategy_row row = {
 
 const struct kind strategy_consensus = {
     .name = "consensus",
-    .help = "everyone keeps a weighted mean with its neighbours, in step",
+    .help = "every agent keeps a weighted mean with its neighbours, in step",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct consensus),

@@ -1,4 +1,4 @@
-/* easgd.c - elastic averaging (Zhang, Choromanska, LeCun 2015): everyone on a spring to one centre.
+/* easgd.c - elastic averaging (Zhang, Choromanska, LeCun 2015): every agent on a spring to one centre.
  *
  *   sync, every `every` rounds:   x^i_{k+1} = x^i_k - alpha (x^i_k - c_k) - eta g^i(x^i_k)
  *                                 c_{k+1}   = c_k + alpha sum_i (x^i_k - c_k)
@@ -152,7 +152,7 @@ static const struct strategy_row row = {.run = easgd_run,
 
 const struct kind strategy_easgd = {
     .name = "easgd",
-    .help = "elastic averaging: everyone on a spring to one centre",
+    .help = "elastic averaging: every agent on a spring to one centre",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .size = sizeof(struct easgd),

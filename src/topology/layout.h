@@ -4,11 +4,11 @@
 
 #include "topology/topology.h"
 
-struct spot {
+struct position {
     double x, y; /* y grows downwards; the scale is free */
 };
 
-/* Writes n spots. */
-fault layout_spots(const struct topology *t, struct spot *spots);
+/* Writes n positions. */
+fault layout_positions(const struct topology *t, struct position *positions);
 
 #endif

@@ -1,7 +1,7 @@
 /* svg.c - a drawing of the graph: edges as wide as their weights, vertices with their numbers, the facts
  * above, what the lines mean below.
  *
- *   spots -> scaled to the sheet -> edges (negative ones last and in another colour) -> vertices -> numbers
+ *   positions -> scaled to the sheet -> edges (negative ones last and in another colour) -> vertices -> numbers
  *
  * Edges that go round a torus leave as stubs on both sides, so that the grid stays to be seen; short chords
  * of a circle bend inwards, clear of the vertices they pass.
@@ -30,8 +30,8 @@ struct drawing {
     FILE *out;
     const struct topology *t;
     const struct survey *s;
-    struct spot *spots; /* owned; in pixels                                 */
-    struct spot centre; /* of all vertices                                  */
+    struct position *positions; /* owned; in pixels                                 */
+    struct position centre; /* of all vertices                                  */
     double height;      /* of the sheet                                     */
     double radius;      /* of vertices                                      */
     double widest;      /* line                                             */
@@ -44,22 +44,22 @@ struct box {
     double left, top, right, bottom;
 };
 
-static struct box box_of(const struct spot *spots, size_t n)
+static struct box box_of(const struct position *positions, size_t n)
 {
     struct box b = {INFINITY, INFINITY, -INFINITY, -INFINITY};
     for (size_t i = 0; i < n; i++) {
-        b.left = fmin(b.left, spots[i].x);
-        b.right = fmax(b.right, spots[i].x);
-        b.top = fmin(b.top, spots[i].y);
-        b.bottom = fmax(b.bottom, spots[i].y);
+        b.left = fmin(b.left, positions[i].x);
+        b.right = fmax(b.right, positions[i].x);
+        b.top = fmin(b.top, positions[i].y);
+        b.bottom = fmax(b.bottom, positions[i].y);
     }
     return b;
 }
 
 /* Spots fill the sheet's width or, for tall drawings, the same height; flat drawings get a low sheet. */
-static void scale_spots(struct drawing *d)
+static void scale_positions(struct drawing *d)
 {
-    struct box b = box_of(d->spots, d->t->n);
+    struct box b = box_of(d->positions, d->t->n);
     double room = sheet - 2 * margin, width = b.right - b.left, height = b.bottom - b.top;
     double scale = room / fmax(fmax(width, height), 1e-9);
     if (d->t->n <= 4) /* a handful needs no whole sheet */
@@ -68,24 +68,24 @@ static void scale_spots(struct drawing *d)
     double x = sheet / 2 - scale * (b.left + b.right) / 2,
            y = head + margin + tall / 2 - scale * (b.top + b.bottom) / 2;
     for (size_t i = 0; i < d->t->n; i++)
-        d->spots[i] = (struct spot){x + scale * d->spots[i].x, y + scale * d->spots[i].y};
-    d->centre = (struct spot){sheet / 2, head + margin + tall / 2};
+        d->positions[i] = (struct position){x + scale * d->positions[i].x, y + scale * d->positions[i].y};
+    d->centre = (struct position){sheet / 2, head + margin + tall / 2};
     d->height = head + 2 * margin + tall + foot;
 }
 
 /* The distance of the nearest two vertices. */
-static double closest(const struct spot *spots, size_t n)
+static double closest(const struct position *positions, size_t n)
 {
     double least = INFINITY;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i + 1; j < n; j++)
-            least = fmin(least, hypot(spots[i].x - spots[j].x, spots[i].y - spots[j].y));
+            least = fmin(least, hypot(positions[i].x - positions[j].x, positions[i].y - positions[j].y));
     return least;
 }
 
 static void choose_sizes(struct drawing *d)
 {
-    d->radius = fmin(fmax(0.32 * closest(d->spots, d->t->n), least_radius), most_radius);
+    d->radius = fmin(fmax(0.32 * closest(d->positions, d->t->n), least_radius), most_radius);
     d->widest = fmax(fmin(0.45 * d->radius, 6) * fmin(1, pow(72.0 / (double)(d->t->n_edges + 1), 0.85)), 0.6);
     d->heaviest = 0;
     for (size_t e = 0; e < d->t->n_edges; e++)
@@ -99,14 +99,14 @@ static double width_of(const struct drawing *d, double weight)
     return d->widest * (0.2 + 0.8 * fabs(weight) / d->heaviest);
 }
 
-static void draw_line(const struct drawing *d, struct spot from, struct spot to, double width)
+static void draw_line(const struct drawing *d, struct position from, struct position to, double width)
 {
     fprintf(d->out, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke-width=\"%.2f\"/>", from.x, from.y, to.x, to.y,
             width);
 }
 
 /* A curve whose middle is moved by `by`. */
-static void draw_curve(const struct drawing *d, struct spot from, struct spot to, struct spot by,
+static void draw_curve(const struct drawing *d, struct position from, struct position to, struct position by,
                        double width)
 {
     double x = (from.x + to.x) / 2 + 2 * by.x, y = (from.y + to.y) / 2 + 2 * by.y;
@@ -116,42 +116,42 @@ static void draw_curve(const struct drawing *d, struct spot from, struct spot to
 
 /* Whether a chord of a circle passes so close under the vertices between its ends that it must bend; if so,
  * how far. */
-static bool bends(const struct drawing *d, struct edge e, struct spot *by)
+static bool bends(const struct drawing *d, struct edge e, struct position *by)
 {
     size_t n = d->t->n, steps = e.b - e.a < n - (e.b - e.a) ? e.b - e.a : n - (e.b - e.a);
     if (d->t->layout != LAYOUT_CIRCLE || steps < 2 || n < 6)
         return false;
-    struct spot a = d->spots[e.a], b = d->spots[e.b], middle = {(a.x + b.x) / 2, (a.y + b.y) / 2};
+    struct position a = d->positions[e.a], b = d->positions[e.b], middle = {(a.x + b.x) / 2, (a.y + b.y) / 2};
     double radius = hypot(a.x - d->centre.x, a.y - d->centre.y);
     double inside = hypot(middle.x - d->centre.x, middle.y - d->centre.y);
     double wanted = radius - d->radius * (1.5 + 0.6 * (double)steps);
     if (inside <= wanted || wanted <= 0)
         return false;
     double part = (wanted - inside) / inside;
-    *by = (struct spot){part * (middle.x - d->centre.x), part * (middle.y - d->centre.y)};
+    *by = (struct position){part * (middle.x - d->centre.x), part * (middle.y - d->centre.y)};
     return true;
 }
 
 /* Whether an edge of a torus goes round; if so, which way it leaves its smaller end. */
-static bool goes_round(const struct topology *t, struct edge e, struct spot *way)
+static bool goes_round(const struct topology *t, struct edge e, struct position *way)
 {
     if (t->layout != LAYOUT_GRID || t->rows < 2 || t->columns < 2)
         return false;
     size_t rows = e.b / t->columns - e.a / t->columns;
     size_t first = e.a % t->columns, second = e.b % t->columns;
-    *way = rows ? (struct spot){0, -1} : (struct spot){-1, 0};
+    *way = rows ? (struct position){0, -1} : (struct position){-1, 0};
     return rows > 1 || (rows == 0 && second - first > 1);
 }
 
 static void draw_edge(const struct drawing *d, size_t e)
 {
     struct edge edge = d->t->edges[e];
-    struct spot from = d->spots[edge.a], to = d->spots[edge.b], way, by;
+    struct position from = d->positions[edge.a], to = d->positions[edge.b], way, by;
     double weight = d->s->weights.edge[e], width = width_of(d, weight), reach = 2.1 * d->radius;
     fprintf(d->out, "<g><title>%u to %u: %.4g</title>", edge.a, edge.b, weight);
     if (goes_round(d->t, edge, &way)) {
-        draw_line(d, from, (struct spot){from.x + reach * way.x, from.y + reach * way.y}, width);
-        draw_line(d, to, (struct spot){to.x - reach * way.x, to.y - reach * way.y}, width);
+        draw_line(d, from, (struct position){from.x + reach * way.x, from.y + reach * way.y}, width);
+        draw_line(d, to, (struct position){to.x - reach * way.x, to.y - reach * way.y}, width);
     } else if (bends(d, edge, &by)) {
         draw_curve(d, from, to, by, width);
     } else {
@@ -179,7 +179,7 @@ static void draw_vertices(const struct drawing *d)
     for (size_t i = 0; i < d->t->n; i++)
         fprintf(d->out,
                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>%zu: %.4g on itself</title></circle>\n",
-                d->spots[i].x, d->spots[i].y, d->radius, i, d->s->weights.self[i]);
+                d->positions[i].x, d->positions[i].y, d->radius, i, d->s->weights.self[i]);
     fputs("</g>\n", d->out);
     if (d->radius < least_numbered)
         return;
@@ -187,8 +187,8 @@ static void draw_vertices(const struct drawing *d)
     fprintf(d->out, "<g fill=\"#fff\" font-size=\"%.1f\" text-anchor=\"middle\" pointer-events=\"none\">\n",
             size);
     for (size_t i = 0; i < d->t->n; i++)
-        fprintf(d->out, "<text x=\"%.1f\" y=\"%.1f\">%zu</text>\n", d->spots[i].x,
-                d->spots[i].y + 0.36 * size, i);
+        fprintf(d->out, "<text x=\"%.1f\" y=\"%.1f\">%zu</text>\n", d->positions[i].x,
+                d->positions[i].y + 0.36 * size, i);
     fputs("</g>\n", d->out);
 }
 
@@ -236,7 +236,7 @@ static void write_legend(const struct drawing *d)
 {
     double least = INFINITY, most = -INFINITY, above = INFINITY; /* the least that is not negative */
     bool round = false;
-    struct spot way;
+    struct position way;
     for (size_t e = 0; e < d->t->n_edges; e++) {
         double w = d->s->weights.edge[e];
         least = fmin(least, w);
@@ -279,8 +279,8 @@ static void draw(const struct drawing *d)
 
 static fault prepare(struct drawing *d)
 {
-    TRY(layout_spots(d->t, d->spots));
-    scale_spots(d);
+    TRY(layout_positions(d->t, d->positions));
+    scale_positions(d);
     choose_sizes(d);
     return OK;
 }
@@ -291,8 +291,8 @@ fault survey_svg(const struct topology *t, const struct survey *s, char **svg)
     if (t->n > DRAWN_MOST || t->n_edges > DRAWN_MOST_EDGES)
         return FAIL(FAULT_USAGE, "%s has %zu vertices and %zu edges, and up to %d and %d are drawn", t->spec,
                     t->n, t->n_edges, DRAWN_MOST, DRAWN_MOST_EDGES);
-    struct drawing d = {.t = t, .s = s, .spots = calloc(t->n, sizeof *d.spots)};
-    fault f = d.spots ? prepare(&d) : OUT_OF_MEMORY;
+    struct drawing d = {.t = t, .s = s, .positions = calloc(t->n, sizeof *d.positions)};
+    fault f = d.positions ? prepare(&d) : OUT_OF_MEMORY;
     if (!f)
         f = page_open(&page);
     if (!f) {
@@ -300,6 +300,6 @@ fault survey_svg(const struct topology *t, const struct survey *s, char **svg)
         draw(&d);
         f = page_close(&page, OK, svg);
     }
-    free(d.spots);
+    free(d.positions);
     return f;
 }

@@ -1,4 +1,4 @@
-/* agree.c - what ranks settle together before a world is open, each by one gathering of what everyone has
+/* agree.c - what ranks settle together before a world is open, each by one gathering of what every rank has
  * to say. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -78,7 +78,7 @@ struct world_door {
     const struct library_sum *library; /* NULL: it stands on no library that sums by itself */
 };
 
-/* For comparisons: a library's own sum of any memory over all ranks, as one call in which everyone waits. */
+/* For comparisons: a library's own sum of any memory over all ranks, as one call in which all of them wait. */
 struct library_sum {
     const char *name;
     void (*version)(char *into, size_t n); /* "Open MPI v4.1.4"; at most n bytes with the final zero */
@@ -93,7 +93,7 @@ struct engine_times {
 
 struct world_ops {
     void (*close)(struct world *w);
-    /* Lets everyone live to the end of the play. */
+    /* Lets all members live to the end of the play. */
     fault (*play)(struct world *w);
     /* The play is over and has gone well, though rounds are left: the members that live elsewhere end so,
      * too. NULL: there are none. */
@@ -183,7 +183,7 @@ const struct world_door *world_launched(size_t *n_processes);
 
 /* ---- agree.c: what all ranks call together; a process that is the only one agrees with itself ---- */
 
-/* `mine` is taken. Where a rank has a fault everyone gets one: rank 0 its sentence, and whose it is; the
+/* `mine` is taken. Where a rank has a fault all get one: rank 0 its sentence, and whose it is; the
  * others FAULT_ELSEWHERE. */
 fault world_agree(const struct ranks *ranks, fault mine, double patience_s);
 /* A fault that names the first rank whose text differs from that of rank 0: "has another data set". */
@@ -194,7 +194,7 @@ fault world_largest(const struct ranks *ranks, uint64_t mine, double patience_s,
  * frees. */
 fault world_gather_texts(const struct ranks *ranks, const char *mine, size_t n, double patience_s,
                          char **all);
-/* The text of rank 0 to everyone; the caller frees. */
+/* The text of rank 0 to all; the caller frees. */
 fault world_spread_text(const struct ranks *ranks, char **text, double patience_s);
 /* The name of this machine. */
 void world_host(char name[WORLD_HOST]);

@@ -256,12 +256,12 @@ static void no_two_vertices_are_drawn_on_each_other(void **state)
     (void)state;
     for (size_t g = 0; g < N_EVERY; g++) {
         struct topology *t = graph(every_family[g]);
-        struct spot spots[64];
+        struct position positions[64];
         double reach = 0, closest = INFINITY;
-        must(layout_spots(t, spots));
+        must(layout_positions(t, positions));
         for (size_t i = 0; i < t->n; i++)
             for (size_t j = i + 1; j < t->n; j++) {
-                double apart = hypot(spots[i].x - spots[j].x, spots[i].y - spots[j].y);
+                double apart = hypot(positions[i].x - positions[j].x, positions[i].y - positions[j].y);
                 reach = fmax(reach, apart);
                 closest = fmin(closest, apart);
             }

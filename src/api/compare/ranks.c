@@ -5,7 +5,7 @@
  *              'w'                               wait: the leader trains alone
  *              'e'                               that was all
  *
- * Everyone opens the run, trains and closes it. Where it fails or is stopped, the leader knows why and the
+ * Every rank opens the run, trains and closes it. Where it fails or is stopped, the leader knows why and the
  * others that it has ended; all meet again at the next order. A rank that is gone is not waited for twice.
  */
 #include <stdlib.h>

@@ -404,7 +404,7 @@ void silence_hear_alive(struct far *w, const struct incoming *m);
 bool silence_has_suspect(const struct far *w);
 
 /* join.c */
-fault far_meet(struct far *w); /* everyone hears who is where */
+fault far_meet(struct far *w); /* all members hear who is where */
 
 /* world.c */
 fault far_play(struct far *w);

@@ -192,7 +192,7 @@ static fault gather_words(struct far *w, double patience_s, struct word *words)
     return f;
 }
 
-/* Everyone tries to see the rows of everyone on its machine and to reach its bell, and tells whom it can:
+/* Every rank tries to see the rows of all others on its machine and to reach their bells, and tells which it can:
  * a byte for each. */
 static fault look_round(struct far *w, const struct word *words, double patience_s)
 {

@@ -2,7 +2,7 @@
  *
  *   a round that is due, or a hold --> every agent stops at the end of its round, the leader's too
  *      (after a hold in step all say at once which round that will be, and go on to the furthest one's)
- *   --> the leader asks how all stand, until everyone waits and as many messages were heard as were sent, twice over
+ *   --> the leader asks how all stand, until all wait and as many messages were heard as were sent, twice over
  *   --> time stands still --> the moment --> go
  *
  * Agents in step come to rest at the end of the same round, and no message is under way: a checkpoint of this moment
@@ -113,7 +113,7 @@ static void hear_state(struct far *w, const struct incoming *m)
         learn_waits(w, m->from, waits);
 }
 
-/* ---- everyone ---- */
+/* ---- every member ---- */
 
 /* All agents go through all rounds, so a round that is due stops all of them at its end. Once one is gone the
  * others may have to find each other again, and rounds are skipped. */

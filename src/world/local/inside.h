@@ -116,7 +116,7 @@ struct local {
     struct actor *askers, **askers_end; /* who wait for numbers, in the order in which they asked */
     struct noted *notes, **notes_end;
     struct agenda agenda;
-    struct deadline *deadlines; /* owned: a ring, since everyone's patience is the same */
+    struct deadline *deadlines; /* owned: a ring, since all have the same patience */
     size_t deadline_room, deadline_first, n_deadlines;
     uint64_t posted; /* messages so far */
     struct message *free_messages;

@@ -28,7 +28,7 @@ fault local_open(const struct stage *stage, struct agent *agents, struct engine 
                  struct watcher watcher, struct world **out);
 void local_close(struct local *w);
 
-/* Lets everyone live to the end of the play. */
+/* Lets all members live to the end of the play. */
 fault local_play(struct local *w);
 /* Lives through the first `steps` steps without numbers; afterwards the rows must be restored before
  * local_play. */

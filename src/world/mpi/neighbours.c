@@ -1,4 +1,4 @@
-/* neighbours.c - the MPI's own neighbourhood collective, for `exchange: native`: everyone's rows to its
+/* neighbours.c - the MPI's own neighbourhood collective, for `exchange: native`: every rank's rows to its
  * neighbours in the topology, and theirs into messages of the usual kind, as if they had been received. */
 #include "world/mpi/inside.h"
 
