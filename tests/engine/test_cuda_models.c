@@ -90,8 +90,8 @@ static void check_blocks(size_t stages, size_t batch, size_t n_replicas)
     net_release(&n);
 }
 
-/* The last stage of ResNet-20 by itself: its kernels want the most shared memory, and on many GPUs smaller
- * ones take their place. */
+/* The last stage of ResNet-20 by itself: its kernels want the most shared memory, and on many GPUs smaller ones take their place.
+ * Relus are held away from their kinks: one that bends otherwise moves the gradient of five samples by two per cent. */
 static void a_chain_of_convolutions_agrees(void **state)
 {
     (void)state;
@@ -100,12 +100,15 @@ static void a_chain_of_convolutions_agrees(void **state)
     net_step(&n, 64, 2);
     net_step(&n, 64, 1);
     net_step(&n, 64, 1);
-    net_pool(&n, "maxpool", 2, 2, 0);
+    net_layer(&n, "globalpool");
     net_linear(&n, 6);
     struct shape input = {3, 32, 32};
     struct graph *g = net_build(&n, input, 6);
     struct dataset *d = random_dataset(4, input, 6, 50, 90);
-    struct question q = {.g = g, .data = d, .batch = 5, .n_replicas = 2, .seed = 4, .exam = 7, .examined = 1};
+    make_uneven(&d->train);
+    make_uneven(&d->test);
+    struct question q = {
+        .g = g, .data = d, .batch = 5, .n_replicas = 2, .seed = 4, .exam = 7, .examined = 1, .calm = true};
     check_in_both(&engine_cuda, q, "a chain", BENDS);
     random_dataset_free(d);
     graph_free(g);

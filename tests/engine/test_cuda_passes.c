@@ -143,14 +143,22 @@ static void cutting_end(struct cutting *c)
         print_message("%s: %zu cuts\n", c->subject->what, c->n_cuts);
 }
 
-/* Forward and in fp32 all is the whole's to the bit. In bf16 gradients of several readers in several parts are each rounded
- * before they are added. Beside a whole that is fused only losses are held to something. */
+static const struct whole *whole_of(struct cutting *c, struct parts_trial t, size_t way, enum precision precision)
+{
+    struct whole **whole = &c->wholes[precision][way];
+    t.precision = precision;
+    if (!*whole)
+        *whole = whole_learn(&t);
+    return *whole;
+}
+
+/* Forward all is the whole's to the bit. Gradients of several readers in several parts are added in another order, and in bf16
+ * each is rounded before. Beside a whole that is fused only losses are held to something. */
 static void check_cut_in(struct cutting *c, const size_t *part_of, size_t n_parts, size_t turn,
                          enum precision precision)
 {
     const struct subject *s = c->subject;
     const struct way *way = &ways[turn % N_WAYS];
-    struct whole **whole = &c->wholes[precision][turn % N_WAYS];
     bool rounds = precision == PRECISION_BF16, is_other = s->is_fused && rounds;
     char what[200];
     snprintf(what, sizeof what, "%s in %s, %zu parts, cut %zu, %zu micro-batches, %zu under way%s", s->what,
@@ -170,12 +178,11 @@ static void check_cut_in(struct cutting *c, const size_t *part_of, size_t n_part
                             .seed = s->seed + turn % N_WAYS,
                             .apart = is_other ? 1
                                      : rounds ? 5e-2
-                                              : 0,
+                                              : 1e-4,
                             .loss_apart = is_other ? 2e-2 : 0,
                             .what = what};
-    if (!*whole)
-        *whole = whole_learn(&t);
-    t.whole = *whole;
+    t.whole = whole_of(c, t, turn % N_WAYS, precision);
+    t.exact = rounds ? whole_of(c, t, turn % N_WAYS, PRECISION_FP32) : NULL;
     parts_agree(&t);
 }
 

@@ -72,6 +72,12 @@ static void tell(const kernel *k)
         std::ofstream(path, std::ios::app) << k->name << '\n';
 }
 
+static std::set<void *> &registered()
+{
+    static std::set<void *> them;
+    return them;
+}
+
 static CUresult give(void **out, size_t n)
 {
     return posix_memalign(out, 256, n) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -171,8 +177,11 @@ CUresult cuMemFreeHost(void *memory)
     std::free(memory);
     return CUDA_SUCCESS;
 }
-CUresult cuMemHostRegister(void *, size_t, unsigned) { return CUDA_SUCCESS; }
-CUresult cuMemHostUnregister(void *) { return CUDA_SUCCESS; }
+CUresult cuMemHostRegister(void *memory, size_t, unsigned)
+{
+    return registered().insert(memory).second ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+CUresult cuMemHostUnregister(void *memory) { return registered().erase(memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream)
 {
     return perform([=] { std::memcpy(at(to), from, n); });

@@ -226,18 +226,20 @@ static void learn_by_parts(const struct parts_trial *t, struct side *s, const st
     }
 }
 
-static void expect_near(const struct parts_trial *t, const char *what, const float *is, const float *should,
-                        size_t n)
+static double farthest(const float *a, const float *b, size_t n)
 {
-    double most = 0, worst = 0;
-    for (size_t i = 0; i < n; i++) {
-        most = fmax(most, fabs((double)should[i]));
-        worst = fmax(worst, fabs((double)is[i] - should[i]));
-        if (isnan(is[i]) != isnan(should[i]))
-            worst = INFINITY;
-    }
-    if (t->apart == 0 ? worst > 0 : worst > t->apart * fmax(most, 1e-3))
-        fail_msg("%s: %s is %g from the whole's, whose largest is %g", t->what, what, worst, most);
+    double worst = 0;
+    for (size_t i = 0; i < n; i++)
+        worst = isnan(a[i]) != isnan(b[i]) ? INFINITY : fmax(worst, fabs((double)a[i] - b[i]));
+    return worst;
+}
+
+static double largest_of(const float *a, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)a[i]));
+    return most;
 }
 
 /* What a lesson of the whole gave, of all replicas. */
@@ -294,20 +296,27 @@ void whole_free(struct whole *w)
     free(w);
 }
 
-static void compare_row(const struct parts_trial *t, struct side *s, const float *all, size_t n_all,
-                        enum row row, const char *what,
+/* `exact`: the whole's row in fp32, or NULL. */
+static void compare_row(const struct parts_trial *t, struct side *s, const float *all, const float *exact,
+                        size_t n_all, enum row row, const char *what,
                         void (*take)(const struct graph *, const struct graph *, const float *, float *))
 {
-    for (size_t i = 0; i < t->n_replicas; i++)
+    for (size_t i = 0; i < t->n_replicas; i++, all += n_all, exact += exact ? n_all : 0) {
+        double most = largest_of(all, n_all), rounding = exact ? farthest(all, exact, n_all) : 0,
+               bound = t->apart == 0 ? 0 : fmax(t->apart * fmax(most, 1e-3), 2 * rounding);
         for (size_t k = 0; k < t->n_parts; k++) {
             size_t n = row_size(&s->engines[k]->setup, row);
             float *should = floats(n), *is = floats(n);
-            take(s->parts[k], t->g, all + i * n_all, should);
+            take(s->parts[k], t->g, all, should);
             expect_ok(t, t->ops->read(s->engines[k], row, i, is));
-            expect_near(t, what, is, should, n);
+            double worst = farthest(is, should, n);
+            if (!(worst <= bound))
+                fail_msg("%s: %s is %g from the whole's, whose largest is %g, and which is %g from that in fp32", t->what, what,
+                         worst, most, rounding);
             free(should);
             free(is);
         }
+    }
 }
 
 static void learn_and_compare(const struct parts_trial *t, struct side *s, const struct whole *w, int k)
@@ -324,8 +333,8 @@ static void learn_and_compare(const struct parts_trial *t, struct side *s, const
         if (t->apart == 0)
             assert_int_equal(outcomes[i].hits, should->hits);
     }
-    compare_row(t, s, w->grads[k], t->g->size, ROW_GRADS, "a gradient", take_params);
-    compare_row(t, s, w->stats[k], t->g->stats_size, ROW_STATS, "a statistic", take_stats);
+    compare_row(t, s, w->grads[k], t->exact ? t->exact->grads[k] : NULL, t->g->size, ROW_GRADS, "a gradient", take_params);
+    compare_row(t, s, w->stats[k], t->exact ? t->exact->stats[k] : NULL, t->g->stats_size, ROW_STATS, "a statistic", take_stats);
 }
 
 void parts_agree(const struct parts_trial *t)

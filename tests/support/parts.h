@@ -24,11 +24,13 @@ struct parts_trial {
     bool splits; /* backward in two passes; those for weights all come last */
     int threads;
     uint64_t seed;
-    double apart; /* the most that gradients and statistics may differ, of the largest; 0: the same bits */
+    double apart; /* the most that gradients and statistics may differ, of the network's largest; 0: the same bits */
     double loss_apart;
     const char *what; /* for who reads that it failed */
     /* Borrowed: what the whole gave in a trial that is cut in another way and else like this; NULL: it learns. */
     const struct whole *whole;
+    /* Borrowed, or NULL: the same in fp32. Parts may then be twice as far from the whole as rounding has brought that from it. */
+    const struct whole *exact;
 };
 
 void parts_agree(const struct parts_trial *t);

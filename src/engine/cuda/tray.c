@@ -9,6 +9,18 @@
 
 enum { SIDES = 2 };
 
+/* Another engine of this process, as that of another part, may have pinned it already; it stays pinned for as long as that one is
+ * open. */
+static fault pin_window(struct tray *t, const struct driver *d, const struct block *window)
+{
+    CUresult result = d->cuMemHostRegister(window->bytes, window->n_bytes, 0);
+    if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+        return OK;
+    TRY(driver_check(d, result, "cuMemHostRegister"));
+    t->window = window->bytes;
+    return OK;
+}
+
 fault tray_open(struct tray *t, struct device *device, const struct samples *train, size_t n_seats,
                 size_t batch, size_t exam_samples)
 {
@@ -34,9 +46,7 @@ fault tray_open(struct tray *t, struct device *device, const struct samples *tra
     TRY(CU(d, cuMemAllocHost, &pinned, n_labels));
     t->labels_host = pinned;
     TRY(CU(d, cuStreamCreate, &t->ahead, CU_STREAM_DEFAULT));
-    TRY(CU(d, cuMemHostRegister, window->bytes, window->n_bytes, 0));
-    t->window = window->bytes;
-    return OK;
+    return pin_window(t, d, window);
 }
 
 static void let_go(struct tray *t)
