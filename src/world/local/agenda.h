@@ -29,8 +29,16 @@ struct agenda {
 
 void agenda_release(struct agenda *a);
 fault agenda_add(struct agenda *a, struct moment m);
-bool agenda_is_empty(const struct agenda *a);
-const struct moment *agenda_first(const struct agenda *a); /* not of an empty one */
 struct moment agenda_take(struct agenda *a);
+
+static inline bool agenda_is_empty(const struct agenda *a)
+{
+    return a->n == 0;
+}
+
+static inline const struct moment *agenda_first(const struct agenda *a) /* not of an empty one */
+{
+    return &a->heap[0];
+}
 
 #endif
