@@ -45,6 +45,16 @@ in_step() {
     holds "$kind: comes to the bits of a run that had it from the beginning" test "$(sha)" = "$higher"
 }
 
+# It stops learning where the rate is gone.
+no_progress() {
+    local stop='train.stop={no_progress: 3}'
+    "$veche" run exp.yaml name=stuck "$stop" optim.lr=1e-9 --json >stuck.json 2>/dev/null
+    succeeds "$kind: a run without progress ends" launch 3 run exp.yaml world=mpi name=stuck-far "$stop" optim.lr=1e-9 --json
+    holds "$kind: as done, and as in the local world" test "$(json status <<<"$out") $(because) $(sha)" = \
+        "done $(json stopped_because <stuck.json) $(json params_sha256 <stuck.json)"
+    holds "$kind: after the first evaluation and three more" test "$(evaluations stuck-far)" -le 5
+}
+
 # Lessons that take a while, so that it can be killed in the middle.
 killed() { # NAME ARGUMENT...
     local name=$1 job process=
@@ -95,6 +105,7 @@ S
 for kind in "${kinds[@]}"; do
     rm -rf runs
     in_step
+    no_progress
     killed_in_step
     at_will
 done

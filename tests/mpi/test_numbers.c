@@ -1,4 +1,4 @@
-/* Numbers that decide, on ranks: those of the local world, and again after a stop. */
+/* Numbers that decide, on ranks: those of the local world, and again after a stop and after a kill. */
 #include <jansson.h>
 #include <math.h>
 #include <unistd.h>
@@ -35,21 +35,44 @@ static char *experiment_in(const char *strategy, const char *world)
         "data: {set: {kind: blobs, classes: 3, features: 8, samples: 84, test_samples: 30}, batch: 2}\n"
         "model: [{linear: {out: 100}}, batchnorm, relu, {dropout: {rate: 0.2}}, {linear: {out: 3}}]\n"
         "optim: {kind: adam, lr: 0.01}\nengine: {kind: ref, threads: 1}\nnetwork: {patience_s: 30}\n"
-        "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: never}\n"
+        "train: {epochs: 3, seed: 3, evaluate_every: 7 rounds, checkpoint_every: 3 rounds}\n"
         "world: %s\nagents: %zu\nstrategy: %s\n",
         world, crew_ranks()->n, strategy);
 }
 
 struct stops {
     veche_run *run;
-    uint64_t at; /* the round; 0: never */
+    uint64_t at;  /* the round; 0: never */
+    bool is_kill; /* what lies on the disk at that moment is gone on with, and not what the stop has saved */
+    bool is_copied;
 };
+
+static const char copied[] = "as-killed";
+
+static bool copy_run(const veche_run *r)
+{
+    char *command = text_of("cp -r %s %s/%s", veche_run_folder(r), folder, copied);
+    bool well = system(command) == 0;
+    free(command);
+    return well;
+}
+
+static fault remove_copy(void)
+{
+    char *command = text_of("rm -r %s/%s", folder, copied);
+    bool well = system(command) == 0;
+    free(command);
+    return well ? OK : FAIL(FAULT_FILE, "the copy of a run cannot be removed");
+}
 
 static void stop_there(void *ctx, const veche_event *event)
 {
     struct stops *s = ctx;
-    if (event->kind == VECHE_PROGRESS && s->at && event->round >= s->at)
-        veche_stop(s->run);
+    if (event->kind != VECHE_PROGRESS || !s->at || event->round < s->at)
+        return;
+    if (s->is_kill && !s->is_copied && crew_leads())
+        s->is_copied = copy_run(s->run);
+    veche_stop(s->run);
 }
 
 static fault sha_of(veche_run *r, char sha[65])
@@ -65,11 +88,11 @@ static fault sha_of(veche_run *r, char sha[65])
     return OK;
 }
 
-/* Stopped at or after this round (0: not), and gone on with. */
-static fault train(const char *strategy, const char *world, uint64_t stop_at, char sha[65])
+/* Stopped or killed at or after this round (0: not), and gone on with. */
+static fault train(const char *strategy, const char *world, uint64_t stop_at, bool is_kill, char sha[65])
 {
     veche_experiment *e;
-    struct stops s = {.at = stop_at};
+    struct stops s = {.at = stop_at, .is_kill = is_kill};
     char path[128], *text = experiment_in(strategy, world);
     fault f = veche_parse(text, "test", &e);
     free(text);
@@ -79,6 +102,8 @@ static fault train(const char *strategy, const char *world, uint64_t stop_at, ch
     TRY(f);
     f = veche_go(s.run);
     snprintf(path, sizeof path, "%s", veche_run_folder(s.run));
+    if (s.is_copied)
+        snprintf(path, sizeof path, "%s/%s", folder, copied);
     if (!f && !stop_at)
         f = sha_of(s.run, sha);
     veche_close(s.run);
@@ -90,25 +115,26 @@ static fault train(const char *strategy, const char *world, uint64_t stop_at, ch
     if (!f)
         f = sha_of(s.run, sha);
     veche_close(s.run);
-    return f;
+    assert_true(!is_kill || !crew_leads() || s.is_copied);
+    return f || !s.is_copied ? f : remove_copy();
 }
 
 static void has_the_same_bits(const char *strategy)
 {
-    char here[65] = "", there[65] = "", again[3][65] = {""};
+    char here[65] = "", there[65] = "", again[4][65] = {""};
     struct rng r = rng_stream(1, 0, RNG_TEST, 11);
-    fault f = train(strategy, "local", 0, here);
+    fault f = train(strategy, "local", 0, false, here);
     if (!f)
-        f = train(strategy, "mpi", 0, there);
-    for (int i = 0; !f && i < 3; i++)
-        f = train(strategy, "mpi", 1 + rng_below(&r, 12), again[i]);
+        f = train(strategy, "mpi", 0, false, there);
+    for (int i = 0; !f && i < 4; i++) /* a kill comes after the first checkpoint */
+        f = train(strategy, "mpi", (i % 2 ? 4 : 1) + rng_below(&r, 9), i % 2, again[i]);
     must(f);
     assert_string_equal(crew_leads() ? here : "", there);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         assert_string_equal(there, again[i]);
 }
 
-static void a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped(void **state)
+static void a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped_or_killed(void **state)
 {
     (void)state;
     has_the_same_bits("asking");
@@ -138,7 +164,7 @@ static void floats_that_a_row_does_not_have_are_not_mixed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped),
+        cmocka_unit_test(a_strategy_that_asks_learns_the_bits_of_the_local_world_however_often_it_is_stopped_or_killed),
         cmocka_unit_test(a_strategy_with_rows_of_other_lengths_does_so_too),
         cmocka_unit_test(floats_that_a_row_does_not_have_are_not_mixed),
     };
