@@ -4,7 +4,7 @@
 # make bench   speed against PyTorch on this machine
 # make test-gpu       all tests of the engine cuda, on a real GPU where there is one, and on a pretended one (twelve minutes on two cores)
 # make test-cluster   batch jobs on a Slurm with three pretended nodes, interrupted in all ways
-# make nightly        ten thousand random worlds of calls; every cut of every network; jobs under mpirun, killed and stopped at random moments and resumed
+# make nightly        two hundred thousand random worlds of calls; every cut of every network; jobs under mpirun, killed and stopped at random moments and resumed
 # make test-portable  everything for aarch64, tested under qemu's emulation (ten minutes)
 # make sanitize, make thread-sanitize, make fuzz, make format, make clean
 
@@ -59,7 +59,7 @@ nightly:
 	@scripts/setup.sh test
 	@$(call configure,$(BUILD),-DVECHE_TESTS=ON)
 	@$(call compile,$(BUILD))
-	@$(BUILD)/tests/call.call 10000 $(SEED)0000
+	@$(BUILD)/tests/call.call 200000 $(SEED)00000
 	@VECHE_ALL_CUTS=1 $(BUILD)/tests/engine.passes
 	@tests/cluster/nightly.sh $(BUILD) $(KILLS) $(SEED)
 

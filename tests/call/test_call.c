@@ -398,7 +398,7 @@ static void play(unsigned seed, struct history *h, void **state)
     *state = NULL;
 }
 
-static unsigned n_worlds = 500, first_world;
+static unsigned n_worlds = 10000, first_world;
 
 static void every_call_is_answered_or_given_up_by_name_and_applied_once(void **state)
 {
