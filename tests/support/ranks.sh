@@ -6,6 +6,7 @@
 #                               experiment, another folder, other files. Of what is said at the end only veche's own words count;
 #                               everything is in launch.err
 start=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/mpi.sh
+source "$(dirname "$start")/mpi_env.sh" # for what is started without a launcher, too
 mapfile -t kinds < <(cut -d ' ' -f 1 "$build/mpi.list")
 
 cat >"$work/rank.sh" <<'X'
