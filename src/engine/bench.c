@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "engine/host.h"
 
 enum { N_SAMPLES = 512, SEED = 1 };
 
@@ -199,6 +200,8 @@ enum { MOST_LESSONS = 4096 }; /* whose length is kept */
 
 struct runner {
     struct bench *bench; /* owned */
+    struct runner *next;      /* whose gradient it adds to its own: in a ring, alone with itself */
+    pthread_mutex_t gradient; /* held while a lesson makes it, and while another runner reads it */
     pthread_t thread;
     double lessons_s[MOST_LESSONS];
     size_t n_lessons;
@@ -207,15 +210,48 @@ struct runner {
     fault verdict;
 };
 
-/* Parameters times 1, and nothing of the spare row: they stay what they are. */
-static fault run_mix(struct bench *b, double *mix_s)
+/* Where rows lie on a device: parameters times 1, and nothing of the spare row, so that they stay what they are. */
+static fault mix_on_device(struct bench *b)
 {
     const struct addend addends[] = {{1, ROW_PARAMS, 0, 0}, {0, ROW_PARAMS, 1, 0}};
     struct blend blend = {.row = ROW_PARAMS, .also = NO_ROW, .end = TO_END, .addends = addends, .n = 2};
+    return b->engine->ops->mix(b->engine, &blend, 1);
+}
+
+/* As ranks mix: with a row that another core has just written, into a spare one. */
+static void mix_with_next(struct runner *r)
+{
+    struct engine *mine = r->bench->engine, *theirs = r->next->bench->engine;
+    const float *rows[] = {mine->ops->floats(mine, ROW_GRADS, 0), theirs->ops->floats(theirs, ROW_GRADS, 0)};
+    const float halves[] = {0.5f, 0.5f};
+    host_blend(mine->ops->floats(mine, ROW_GRADS, 1), rows, halves, 2, row_size(&mine->setup, ROW_GRADS));
+}
+
+static fault run_mix(struct runner *r, double *mix_s)
+{
+    fault f = OK;
+    pthread_mutex_lock(&r->next->gradient);
     double start = clock_now_s();
-    TRY(b->engine->ops->mix(b->engine, &blend, 1));
+    if (r->bench->engine->ops->floats)
+        mix_with_next(r);
+    else
+        f = mix_on_device(r->bench);
     *mix_s += clock_now_s() - start;
-    return OK;
+    pthread_mutex_unlock(&r->next->gradient);
+    return f;
+}
+
+/* Waiting for the runner that reads its gradient is no part of it. */
+static fault run_lesson_and_step(struct runner *r, double *lesson_s, double *step_s)
+{
+    double stepped_s = 0;
+    pthread_mutex_lock(&r->gradient);
+    double began = clock_now_s();
+    fault f = run_round(r->bench, &stepped_s);
+    *lesson_s = clock_now_s() - began - stepped_s;
+    *step_s += stepped_s;
+    pthread_mutex_unlock(&r->gradient);
+    return f;
 }
 
 static fault run_paced(struct runner *r, double seconds, struct engine_pace *out)
@@ -223,12 +259,10 @@ static fault run_paced(struct runner *r, double seconds, struct engine_pace *out
     double start = clock_now_s(), step_s = 0, mix_s = 0, lesson_s = 0;
     size_t n = 0;
     for (; n == 0 || clock_now_s() - start < seconds; n++) {
-        double began = clock_now_s(), stepped_s = 0;
-        TRY(run_round(r->bench, &stepped_s));
-        double learnt_s = clock_now_s() - began - stepped_s;
-        TRY(run_mix(r->bench, &mix_s));
+        double learnt_s;
+        TRY(run_lesson_and_step(r, &learnt_s, &step_s));
+        TRY(run_mix(r, &mix_s));
         lesson_s += learnt_s;
-        step_s += stepped_s;
         if (r->n_lessons < MOST_LESSONS)
             r->lessons_s[r->n_lessons++] = learnt_s;
     }
@@ -309,10 +343,13 @@ fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup
     fault f = runners ? OK : OUT_OF_MEMORY;
     one.n_replicas = one.n_spare = 1;
     one.rows_on_host = true; /* as ranks have them, in memory that has no large pages */
-    for (size_t i = 0; !f && i < side_by_side; i++) {
+    for (size_t i = 0; runners && i < side_by_side; i++) {
         runners[i].seconds = seconds;
-        f = bench_open(ops, &one, &runners[i].bench);
+        runners[i].next = &runners[(i + 1) % side_by_side];
+        pthread_mutex_init(&runners[i].gradient, NULL);
     }
+    for (size_t i = 0; !f && i < side_by_side; i++)
+        f = bench_open(ops, &one, &runners[i].bench);
     if (!f)
         f = run_all(runners, side_by_side);
     struct engine_pace mean = {.scatter = f ? 0 : scatter_of(runners, side_by_side)};
@@ -322,6 +359,7 @@ fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup
         mean.mix_s += runners[i].pace.mix_s / (double)side_by_side;
         if (runners[i].bench)
             bench_close(runners[i].bench);
+        pthread_mutex_destroy(&runners[i].gradient);
     }
     free(runners);
     if (!f)

@@ -23,7 +23,7 @@ struct engine_bench {
 fault engine_bench(const struct engine_ops *ops, const struct engine_setup *setup, double seconds,
                    struct engine_bench *out);
 
-/* Seconds of a replica's lesson, of its optimiser's step, and of a weighted sum of two rows of parameters. */
+/* Seconds of a replica's lesson, of its optimiser's step, and of a weighted sum of two rows as long as the parameters. */
 struct engine_pace {
     double lesson_s, step_s, mix_s;
     double
@@ -32,8 +32,9 @@ struct engine_pace {
 
 /* So many engines, each with one replica and setup->threads threads, do all three over and over, each in a thread of
  * its own, for about `seconds`: what one of them takes on average where so many share this machine, its caches and its memory,
- * with rows in memory as ranks have it. Lessons at one time are those of engine i and i + 1; of an
- * engine alone, one and another half of the measurement later, as if on another machine. */
+ * with rows in memory as ranks have it. A sum is of an engine's own gradient and of one that the next engine has just made. Lessons
+ * at one time are those of engine i and i + 1; of an engine alone, one and another half of the measurement later, as if on another
+ * machine. */
 fault engine_pace(const struct engine_ops *ops, const struct engine_setup *setup, size_t side_by_side,
                   double seconds, struct engine_pace *out);
 
