@@ -183,13 +183,13 @@ static int make_folder(void **state)
 {
     (void)state;
     snprintf(folder, sizeof folder, "%s/veche-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    return crew_leads() && !mkdtemp(folder);
+    return !mkdtemp(folder); /* each rank: runs of the local world are its own */
 }
 
 static int remove_folder(void **state)
 {
     char *command = text_of("rm -rf %s", folder);
-    int failed = crew_leads() && system(command) != 0;
+    int failed = system(command) != 0;
     (void)state;
     free(command);
     return failed;
