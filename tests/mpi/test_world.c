@@ -458,8 +458,8 @@ static fault begin_again_in_the_midst(struct agent *a)
         crew_fill(a, ROW_GRADS, 0);
         sem_post(&let_go);
         TRY(agent_begin(a));
-        CHECK(half_is(a, 0, half, 5)); /* it has come to its end */
-        crew_fill(a, ROW_GRADS, 0);
+        CHECK(half_is(a, 0, half, 5)); /* it has come to its end; the next one is at the other half */
+        memset(crew_row(a, ROW_GRADS), 0, half * sizeof(float));
         TRY(agent_await(a, half));
         CHECK(half_is(a, 0, half, 0));
         sem_post(&let_go);
