@@ -8,6 +8,7 @@
  *   SIGPIPE           ignored: a progress line that is not read any more asks the job to stop (progress.c)
  */
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -94,6 +95,32 @@ static void give_back(int signal_number, siginfo_t *unused, void *context)
 void cli_say_stopping(void)
 {
     fputs("\nveche: stopping after this round; once more to stop at once\n", stderr);
+}
+
+/* ---- nohup ---- */
+
+/* A library may take SIGHUP for itself as it is loaded, though `nohup` had it ignored (libpsm2 does, which Open MPI 5 brings along). So
+ * this is called before any library begins; that the signal is blocked tells signals_open. No library is there yet, nor a sanitizer's:
+ * the kernel is asked by itself. */
+static void block_what_is_ignored(void)
+{
+    unsigned long action[8] = {0}, hangup = 1ul << (SIGHUP - 1); /* the kernel's struct begins with the handler */
+    bool is_known = syscall(SYS_rt_sigaction, SIGHUP, NULL, action, sizeof hangup) == 0;
+    if (is_known && action[0] == (unsigned long)SIG_IGN)
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &hangup, NULL, sizeof hangup);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const before_libraries)(void) = block_what_is_ignored;
+
+void signals_open(void)
+{
+    sigset_t now, hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    if (pthread_sigmask(SIG_SETMASK, NULL, &now) != 0 || sigismember(&now, SIGHUP) != 1)
+        return;
+    signal(SIGHUP, SIG_IGN);
+    pthread_sigmask(SIG_UNBLOCK, &hangup, NULL);
 }
 
 static bool is_ignored(int signal_number)
