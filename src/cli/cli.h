@@ -44,7 +44,7 @@ struct watchman {
     bool watches;
     atomic_bool has_asked; /* the job to stop */
 };
-void signals_open(void);                /* at the start: what `nohup` ignores is ignored, whatever a library has made of it */
+void cli_signals_open(void);                /* at the start: what `nohup` ignores is ignored, whatever a library has made of it */
 void watchman_init(struct watchman *w); /* before any other thread is made: blocks the signals */
 void watchman_begin(struct watchman *w, void (*stop)(void *job), void *job);
 void watchman_end(struct watchman *w);

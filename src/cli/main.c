@@ -34,7 +34,7 @@ static void print_help(FILE *out)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
-    signals_open();
+    cli_signals_open();
     if (!streams_open())
         return 1; /* and nowhere to say so */
     if (!name) {

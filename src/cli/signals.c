@@ -100,7 +100,7 @@ void cli_say_stopping(void)
 /* ---- nohup ---- */
 
 /* A library may take SIGHUP for itself as it is loaded, though `nohup` had it ignored (libpsm2 does, which Open MPI 5 brings along). So
- * this is called before any library begins; that the signal is blocked tells signals_open. No library is there yet, nor a sanitizer's:
+ * this is called before any library begins; that the signal is blocked tells cli_signals_open. No library is there yet, nor a sanitizer's:
  * the kernel is asked by itself. */
 static void block_what_is_ignored(void)
 {
@@ -112,7 +112,7 @@ static void block_what_is_ignored(void)
 
 __attribute__((section(".preinit_array"), used)) static void (*const before_libraries)(void) = block_what_is_ignored;
 
-void signals_open(void)
+void cli_signals_open(void)
 {
     sigset_t now, hangup;
     sigemptyset(&hangup);
