@@ -90,7 +90,7 @@ void gone_hear(struct far *w, size_t member, const char *why)
 
 bool gone_process_is(const struct peer *p)
 {
-    return p->is_seen && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
+    return p->process_is_near && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
 }
 
 /* So often one looks who is still there. */

@@ -69,7 +69,7 @@ struct peer {
     struct incoming *seen; /* owned: its answer to a look */
     char host[64];
     int64_t pid;
-    bool is_seen;              /* that process, from here: when it is gone one knows */
+    bool process_is_near;      /* its end is noticed from here: on this machine, and not in a container of its own */
     char processor[64];        /* what it computes with, see engine_processor */
     const unsigned char *rows; /* owned: a map of its rows, laid out as mine; NULL: not seen from here */
     struct bell *bell;         /* owned: a map of its bell; NULL: it cannot be rung from here */

@@ -222,7 +222,7 @@ static fault look_round(struct far *w, const struct word *words, double patience
 }
 
 /* On this machine, and not in a container of its own, where numbers of processes say something else. */
-static bool process_is_seen(const struct word *mine, const struct word *theirs)
+static bool is_near(const struct word *mine, const struct word *theirs)
 {
     return strcmp(mine->host, theirs->host) == 0 && (kill((pid_t)theirs->pid, 0) == 0 || errno == EPERM);
 }
@@ -237,7 +237,7 @@ fault far_meet(struct far *w)
         memcpy(p->host, words[i].host, sizeof p->host);
         memcpy(p->processor, words[i].processor, sizeof p->processor);
         p->pid = (int64_t)words[i].pid;
-        p->is_seen = process_is_seen(&words[w->link.self], &words[i]);
+        p->process_is_near = is_near(&words[w->link.self], &words[i]);
         p->heard_s = clock_now_s();
     }
     if (!f)

@@ -303,7 +303,7 @@ static int lost(const struct world *world, char *who, size_t n)
     bool first = true, found = false;
     for (size_t i = 0; i < w->n; i++) {
         const struct peer *p = &w->peers[i];
-        if (!p->is_seen)
+        if (!p->process_is_near)
             continue;
         if (gone_process_is(p)) {
             if (!found)
