@@ -10,7 +10,7 @@
 # The checks are themselves tried on planted offences first, so that a check that sees nothing cannot pass.
 set -euo pipefail
 
-rooms="base experiment data graph optim engine link topology collective call strategy world record api cli"
+rooms="base experiment data graph optim engine link topology collective call team strategy world record api cli"
 build=${1:?usage: rooms.sh BUILD}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
