@@ -1,8 +1,9 @@
 /* timeline.h - when each action of a schedule begins and ends, on machines and links as described.
  *
- * An action begins when its member is free and what it needs is there: values of the part before, gradients of the part after.
+ * An action begins when its member is free and what it needs is there: values of the parts before, gradients of the parts after.
  * What crosses between members takes the link's latency and bytes over its bandwidth; a card sends one transfer at a time,
- * and receives one at a time, in the order in which they are ready. It is the longest path through the schedule's graph.
+ * and receives one at a time, in the order in which they are ready, as in the local world. Without a limit to the bandwidth it is the
+ * longest path through the schedule's graph.
  */
 #ifndef VECHE_TEAM_TIMELINE_H
 #define VECHE_TEAM_TIMELINE_H
@@ -13,7 +14,9 @@ struct part_cost { /* of one part on its member, for one micro-batch */
     double forward_s, inputs_s, weights_s; /* a whole backward pass takes the sum of the last two */
 };
 
-struct transfer_cost { /* from the part `from` to a later part, and its gradient back; there may be several of a part */
+/* From the part `from` to a later part `to`, and its gradient back, for one micro-batch; there may be several of a part. Between
+ * neighbours of which none is given there is one of 0 bytes: a part depends on the one before. */
+struct transfer_cost {
     size_t from, to;
     double bytes;
 };
@@ -31,12 +34,18 @@ struct event_s { /* of one action */
     double begin_s, end_s;
 };
 
-struct timeline {
-    struct event_s **of; /* [n_members][its actions, of all rounds]; in the arena */
-    double round_s;      /* from the beginning to the end of all, divided by n_rounds */
-    double bubble;       /* share of all members' time in which they compute nothing */
+struct timeline { /* in the arena */
+    size_t n_members;
+    struct actions *actions; /* [n_members]: of all rounds (schedule_unroll) */
+    struct event_s **of;     /* [n_members][actions[member].n] */
+    double end_s;            /* of all */
+    double round_s;          /* end_s divided by n_rounds */
+    double bubble;           /* share of all members' time in which they compute nothing */
 };
 
+/* The schedule must be one that ends (schedule_check). */
 fault timeline_make(const struct timeline_needs *needs, struct arena *arena, struct timeline *out);
+/* Seconds in which a member computes. */
+double timeline_busy_s(const struct timeline *t, size_t member);
 
 #endif
