@@ -127,36 +127,46 @@ static fault write_1f1b(const struct schedule_needs *needs, struct arena *arena,
     return OK;
 }
 
-/* The k-th pass of a member with v parts, p micro-batches of one after p of another; those that do not exist are left out. */
-static void put_turn(struct script *l, enum action_kind kind, size_t g, size_t k)
+struct turn {
+    size_t chunk, micro;
+};
+
+/* In which order a member takes its chunks: n micro-batches of one, the same n of the next, ... Where p divides m, n = p; else the
+ * micro-batches are dealt out to as many groups, each of p at least, or to one where they are fewer. Returns the largest n. */
+static size_t take_turns(size_t p, size_t v, size_t m, struct turn *order)
 {
-    size_t p = l->s->n_members, v = l->s->n_parts / p;
-    size_t chunk = k / p % v, micro = k / (p * v) * p + k % p;
-    if (kind == ACTION_BACKWARD)
-        chunk = v - 1 - chunk;
-    if (micro < l->s->n_micros)
-        put(l, kind, chunk * p + g, micro);
+    size_t n_groups = larger(1, m / p), begin = 0;
+    for (size_t group = 0; group < n_groups; group++) {
+        size_t end = begin + m / n_groups + (group < m % n_groups);
+        for (size_t chunk = 0; chunk < v; chunk++)
+            for (size_t micro = begin; micro < end; micro++)
+                *order++ = (struct turn){chunk, micro};
+        begin = end;
+    }
+    return (m + n_groups - 1) / n_groups;
 }
 
-/* Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v parts a member. The k-th forward pass is of chunk (k/p) mod v, the k-th
- * backward pass of v - 1 - (k/p) mod v; a warm-up of w = 2(p-g-1) + (v-1)p, then one of each in turn.
- *
- * Where p does not divide m, it is the order for the next multiple of p without the passes that do not exist: what is left of an order
- * without a deadlock has none.
+/* Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v parts a member. The k-th forward pass is of chunk (k/n) mod v, the k-th
+ * backward pass of v - 1 - (k/n) mod v, with n = p; a warm-up of w = 2(p-g-1) + (v-1)n, then one of each in turn. For any m >= p
+ * it is idle for no longer than where p divides m.
  */
 static fault write_interleaved(const struct schedule_needs *needs, struct arena *arena, struct schedule *out)
 {
     struct script l;
     TRY(begin("interleaved", needs, arena, out, &l));
-    size_t p = out->n_members, n = (out->n_micros + p - 1) / p * p * needs->chunks;
+    size_t p = out->n_members, v = needs->chunks, n_turns = v * out->n_micros;
+    struct turn *order = ARENA_NEW(arena, struct turn, n_turns);
+    if (!order)
+        return OUT_OF_MEMORY;
+    size_t n = take_turns(p, v, out->n_micros, order);
     for (size_t g = 0; g < p; g++) {
-        size_t w = smaller(n, 2 * (p - g - 1) + (needs->chunks - 1) * p);
+        size_t w = smaller(n_turns, 2 * (p - g - 1) + (v - 1) * n);
         TRY(begin_list(&l));
-        for (size_t k = 0; k < n + w; k++) {
-            if (k < n)
-                put_turn(&l, ACTION_FORWARD, g, k);
+        for (size_t k = 0; k < n_turns + w; k++) {
+            if (k < n_turns)
+                put(&l, ACTION_FORWARD, order[k].chunk * p + g, order[k].micro);
             if (k >= w)
-                put_turn(&l, ACTION_BACKWARD, g, k - w);
+                put(&l, ACTION_BACKWARD, (v - 1 - order[k - w].chunk) * p + g, order[k - w].micro);
         }
         out->first[g] = out->later[g] = list(&l);
     }
