@@ -343,6 +343,7 @@ fault schedule_check_at(const struct schedule *s, struct schedule_place *where)
 {
     struct arena arena = {0};
     struct check c = {.s = s, .where = where};
+    at_place(&c, 0, 0);
     fault f = check_all(&c, &arena);
     arena_release(&arena);
     return f;
