@@ -102,7 +102,7 @@ static fault print_asked(FILE *out, const char *category)
     return nearest ? FAIL(FAULT_USAGE, "there is no list of '%s'; did you mean '%s'?", category, nearest)
                    : FAIL(FAULT_USAGE,
                           "there is no list of '%s'; there are sets, splits, models, layers, optimisers, "
-                          "schedules, topologies, strategies, engines, worlds, machines, speeds, stragglers "
+                          "schedules, topologies, strategies, teams, engines, worlds, machines, speeds, stragglers "
                           "and settings",
                           category);
 }

@@ -20,6 +20,7 @@
 #include "engine/bench.h"
 #include "experiment/machines.h"
 #include "graph/graph.h"
+#include "team/team.h"
 
 #define SHORTEST_S 1e-9 /* of an engine that does nothing */
 #define MOST_SIGMA 1.0  /* a machine so uneven is busy with something else */
@@ -51,7 +52,7 @@ static fault measure(const struct experiment *e, const struct graph *g, const st
     struct engine_setup setup = {.graph = g,
                                  .rows = rows_of(g, &e->optim),
                                  .batch = (size_t)e->data.batch,
-                                 .micro_batches = (size_t)e->train.accumulate,
+                                 .micro_batches = team_micro_batches(e),
                                  .precision = (enum precision)e->engine.precision,
                                  .threads = threads_of_one(e, m->side_by_side),
                                  .optim = &e->optim};
@@ -70,9 +71,9 @@ static void describe(const struct experiment *e, const struct graph *g, const st
 {
     snprintf(
         text, n,
-        "%.200s, %zu parameters, %.0f flops, batch %lld in %lld, %s moving %zu rows, %s, %d, threads %d, "
+        "%.200s, %zu parameters, %.0f flops, batch %lld in %zu, %s moving %zu rows, %s, %d, threads %d, "
         "%lld side by side",
-        g->name, g->size, g->flops_learn, (long long)e->data.batch, (long long)e->train.accumulate,
+        g->name, g->size, g->flops_learn, (long long)e->data.batch, team_micro_batches(e),
         e->optim.kind.kind->name, optim_rows_moved(&e->optim), e->engine.kind.kind->name, e->engine.precision,
         threads_of_one(e, m->side_by_side), (long long)m->side_by_side);
 }

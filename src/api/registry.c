@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "optim/optim.h"
 #include "strategy/agent.h"
+#include "team/team.h"
 #include "topology/topology.h"
 #include "world/world.h"
 
@@ -20,6 +21,7 @@ struct registry registry_of_everything(void)
                                  [KIND_SCHEDULE] = schedule_kinds,
                                  [KIND_TOPOLOGY] = topology_kinds,
                                  [KIND_STRATEGY] = strategy_kinds,
+                                 [KIND_TEAM] = team_kinds,
                                  [KIND_ENGINE] = engine_kinds,
                                  [KIND_WORLD] = world_kinds,
                                  [KIND_MACHINE] = machine_kinds,

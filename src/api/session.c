@@ -43,6 +43,11 @@ fault session_check(const struct experiment *e)
     if (strcmp(e->engine.kind.kind->name, "null") == 0 && (e->engine.threads > 1 || e->engine.precision))
         return fail_at(e->engine.kind.place,
                        "engine: 'null' computes nothing, with any precision and threads");
+    if (e->team.settings && world_door(e)->is_in_real_time)
+        return fail_at(e->team.place,
+                       "team.kind: '%s' is for the world 'local'; in the world '%s' an agent is one process", e->team.kind->name,
+                       world_door(e)->name);
+    TRY(team_check(e));
     TRY(stop_check(e, 0));
     TRY(split_check(&e->data, (size_t)e->agents));
     TRY(dataset_check(&e->data));
@@ -134,7 +139,7 @@ static fault open_engine(struct veche_run *r)
         .test = &r->dataset->test,
         .rows = strategy_rows(&(struct row_needs){e, r->graph, r->longest_share}),
         .batch = (size_t)e->data.batch,
-        .micro_batches = (size_t)e->train.accumulate,
+        .micro_batches = team_micro_batches(e),
         .precision = (enum precision)e->engine.precision,
         .optim = &e->optim,
     };
@@ -182,14 +187,20 @@ static size_t longest_share(const struct split *s)
 static fault open_split(struct veche_run *r)
 {
     const struct experiment *e = r->experiment;
-    size_t agents = (size_t)e->agents, members = (size_t)e->members;
-    r->speeds = calloc(members, sizeof *r->speeds);
-    if (!r->speeds)
-        return OUT_OF_MEMORY;
-    machine_speeds(&e->machines, (uint64_t)e->train.seed, agents, r->speeds);
-    for (size_t i = agents; i < members; i++)
-        r->speeds[i] = 1;
-    TRY(split_make(&e->data, &r->dataset->train, agents, r->speeds, (uint64_t)e->train.seed, &r->split));
+    size_t agents = (size_t)e->agents, size = (size_t)e->team_size, helpers = (size_t)e->members - agents;
+    r->speeds = calloc(agents * size + helpers, sizeof *r->speeds);
+    double *powers = calloc(agents, sizeof *powers);
+    fault f = r->speeds && powers ? OK : OUT_OF_MEMORY;
+    if (!f) {
+        machine_speeds(&e->machines, (uint64_t)e->train.seed, agents * size, r->speeds);
+        for (size_t i = 0; i < agents * size; i++)
+            powers[i / size] += r->speeds[i];
+        for (size_t i = 0; i < helpers; i++)
+            r->speeds[agents * size + i] = 1;
+        f = split_make(&e->data, &r->dataset->train, agents, powers, (uint64_t)e->train.seed, &r->split);
+    }
+    free(powers);
+    TRY(f);
     r->longest_share = longest_share(&r->split);
     return OK;
 }
@@ -208,6 +219,7 @@ static void open_stage(struct veche_run *r)
         .experiment = e,
         .topology = r->topology,
         .weights = &r->weights,
+        .team = r->team,
         .seed = (uint64_t)e->train.seed,
         .n_agents = (size_t)e->agents,
         .n_members = (size_t)e->members,
@@ -278,7 +290,8 @@ static fault open_data(struct veche_run *r)
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));
     TRY(session_check_against(e, r->topology, r->graph));
-    return open_split(r);
+    TRY(open_split(r));
+    return team_open(e, r->graph, r->speeds, &r->team);
 }
 
 static fault open_members(struct veche_run *r)
@@ -375,6 +388,7 @@ void session_close(struct veche_run *r)
     for (size_t i = 0; r->agents && i < r->stage.n_members; i++)
         agent_release(&r->agents[i]);
     engine_close(r->engine);
+    team_close(r->team);
     graph_free(r->graph);
     dataset_close(r->dataset);
     split_release(&r->split);

@@ -36,6 +36,7 @@ struct veche_run {
     struct graph *graph;
     struct topology *topology; /* NULL: none was written */
     struct weights weights;
+    struct team *team; /* NULL: every agent is one machine */
     struct split split;
     size_t longest_share;
     struct engine *engine;
@@ -45,7 +46,7 @@ struct veche_run {
     size_t n_agents;    /* that learn; stage.n_members of them in all */
     struct ranks ranks; /* this process among them */
     struct world *world;
-    double *speeds;
+    double *speeds; /* of machines: the agents', team_size each, then the helpers' */
     struct score *scores; /* of the last evaluation, one per agent */
     double *waits;        /* what each member has waited, as of session_waiting */
     double averaged_loss, averaged_accuracy;

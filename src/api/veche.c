@@ -13,6 +13,7 @@
 #include "base/page.h"
 #include "base/plain.h"
 #include "base/pool.h"
+#include "experiment/machines.h"
 #include "graph/plan.h"
 
 const char *veche_version(void)
@@ -166,7 +167,7 @@ veche_fault *veche_print(const veche_experiment *e, char **yaml)
 /* What of a batch is in memory at a time. */
 static fault describe_batch(const struct experiment *e, const struct graph *g, FILE *to)
 {
-    struct engine_setup s = {.batch = (size_t)e->data.batch, .micro_batches = (size_t)e->train.accumulate};
+    struct engine_setup s = {.batch = (size_t)e->data.batch, .micro_batches = team_micro_batches(e)};
     size_t n = micro_batches(&s), least = micro_of(&s, n - 1).n, bytes, uncut;
     TRY(plan_lesson_bytes(g, micro_most(&s), &bytes));
     TRY(plan_lesson_bytes(g, s.batch, &uncut));
@@ -195,6 +196,23 @@ static void describe_rows(const struct experiment *e, const struct topology *t, 
         fprintf(to, "each of %lld processes has these rows\n", (long long)e->members);
 }
 
+/* How the agents' machines share the network; nothing where each agent is one. */
+static fault describe_team(const struct experiment *e, const struct graph *g, FILE *to)
+{
+    size_t n = (size_t)(e->agents * e->team_size);
+    double *speeds = calloc(n, sizeof *speeds);
+    struct team *team = NULL;
+    if (!speeds)
+        return OUT_OF_MEMORY;
+    machine_speeds(&e->machines, (uint64_t)e->train.seed, n, speeds);
+    fault f = team_open(e, g, speeds, &team);
+    if (team)
+        team_describe(team, g, to);
+    team_close(team);
+    free(speeds);
+    return f;
+}
+
 /* The layers, and what they, the method and a lesson take of memory. */
 static fault describe(const struct experiment *e, const struct topology *t, const struct graph *g, char **out)
 {
@@ -203,9 +221,10 @@ static fault describe(const struct experiment *e, const struct topology *t, cons
     graph_describe(g, page.out);
     fputc('\n', page.out);
     describe_rows(e, t, g, page.out);
+    fault f = describe_team(e, g, page.out);
     if (e->data.stream)
         fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n", dataset_window_mb(&e->data));
-    return page_close(&page, describe_batch(e, g, page.out), out);
+    return page_close(&page, f ? f : describe_batch(e, g, page.out), out);
 }
 
 fault experiment_examine(const struct experiment *e, char **layers)

@@ -56,7 +56,7 @@ fault decode_model(const struct document *d, const struct node *node, struct mod
 /* The surroundings of the agents (machines.c, network.c, events.c). What they say of single agents is checked against
  * the number of agents. */
 fault decode_topology(const struct document *d, struct topology_settings *out);
-fault decode_machines(const struct document *d, int64_t agents, struct machine_settings *out);
+fault decode_machines(const struct document *d, int64_t agents, int64_t team_size, struct machine_settings *out);
 fault decode_network(const struct document *d, int64_t agents, int64_t members, struct network_settings *out);
 fault decode_events(const struct document *d, int64_t members, struct event_settings *out);
 

@@ -103,7 +103,7 @@ static char *name_of_file(const char *source, struct arena *arena)
 
 static fault decode_top(const struct document *d, struct experiment *e)
 {
-    static const char *const others[] = {"data",  "model",  "optim",    "topology", "strategy", "world",
+    static const char *const others[] = {"data",  "model",  "optim",    "topology", "strategy", "world", "team",
                                          "train", "engine", "machines", "network",  "events",   NULL};
     TRY(decode_map(d, d->top, &(struct form){.fields = {decode_fields_of(SECTION_TOP, e)}, .others = others},
                    d->top));
@@ -131,9 +131,11 @@ static fault decode_experiment(const struct document *d, struct experiment *e)
     TRY(decode_topology(d, &e->topology));
     TRY(decode_choice(d, node_find(top, "strategy"), KIND_STRATEGY, "single", plain, &e->strategy));
     TRY(decode_choice(d, node_find(top, "world"), KIND_WORLD, "local", plain, &e->world));
+    TRY(decode_choice(d, node_find(top, "team"), KIND_TEAM, "none", plain, &e->team));
+    e->team_size = e->team.settings ? *(const int64_t *)e->team.settings : 1;
     TRY(decode_train(d, e->data.batch, &e->train));
     TRY(decode_choice(d, node_find(top, "engine"), KIND_ENGINE, "auto", engine, &e->engine.kind));
-    TRY(decode_machines(d, e->agents, &e->machines));
+    TRY(decode_machines(d, e->agents, e->team_size, &e->machines));
     e->members = e->agents;
     if (e->strategy.kind->helpers)
         e->members += e->strategy.kind->helpers(e->strategy.settings, e->agents);

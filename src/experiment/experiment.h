@@ -171,6 +171,8 @@ struct experiment {
     int64_t members; /* with those that help: numbered after them */
     struct topology_settings topology;
     struct choice strategy, world;
+    struct choice team; /* the machines of an agent; settings, where it has any, begin with `size` (int64_t) */
+    int64_t team_size;  /* machines of each agent that learns; helpers have one */
     struct train_settings train;
     struct engine_settings engine;
     struct machine_settings machines;

@@ -57,6 +57,7 @@ static inline const struct kind *kinds_at(const struct kinds *kinds, size_t i)
     X(KIND_SCHEDULE, "schedules", "after optim.schedule.kind")                                               \
     X(KIND_TOPOLOGY, "topologies", "who is whose neighbour, after topology.graph")                           \
     X(KIND_STRATEGY, "strategies", "after strategy.kind")                                                    \
+    X(KIND_TEAM, "teams", "the machines that one agent has, after team.kind")                                \
     X(KIND_ENGINE, "engines", "after engine.kind")                                                           \
     X(KIND_WORLD, "worlds", "after world")                                                                   \
     X(KIND_MACHINE, "machines", "how it is known how fast they are, after machines.kind")                    \

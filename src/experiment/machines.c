@@ -227,12 +227,16 @@ fault machines_are(struct experiment *e, double rate, double memory_gbps, double
     return OK;
 }
 
-static fault check_speed(const struct node *node, int64_t agents, const struct choice *c)
+static fault check_speed(const struct node *node, int64_t agents, int64_t team_size, const struct choice *c)
 {
     const struct node *blamed = node ? decode_first_setting(node, c->kind) : NULL;
     if (c->kind == &speed_rows[0]) {
         size_t n = ((const struct speed_list *)c->settings)->speeds.n;
-        if (n != 1 && n != (size_t)agents)
+        if (n != 1 && n != (size_t)(agents * team_size) && team_size > 1)
+            return fail_node(blamed,
+                             "%zu speeds for %lld agents with %lld machines each; one for each machine, or one for all, is expected",
+                             n, (long long)agents, (long long)team_size);
+        if (n != 1 && n != (size_t)(agents * team_size))
             return fail_node(blamed, "%zu speeds for %lld agents; one for each, or one for all, is expected",
                              n, (long long)agents);
     }
@@ -264,7 +268,7 @@ static fault check_stragglers(const struct document *d, const struct node *node,
     return OK;
 }
 
-fault decode_machines(const struct document *d, int64_t agents, struct machine_settings *out)
+fault decode_machines(const struct document *d, int64_t agents, int64_t team_size, struct machine_settings *out)
 {
     static const char *const others[] = {"kind", "speed", "stragglers", NULL}, *const only_kind[] = {"kind", NULL};
     const struct node *node = node_find(d->top, "machines");
@@ -276,7 +280,7 @@ fault decode_machines(const struct document *d, int64_t agents, struct machine_s
     const struct node *stragglers = is_map ? node_find(node, "stragglers") : NULL;
     struct form of_speed = {.others = only_kind, .bare = "list"}, plain = {.others = only_kind};
     TRY(decode_choice(d, speed, KIND_SPEED, "list", of_speed, &out->speed));
-    TRY(check_speed(speed, agents, &out->speed));
+    TRY(check_speed(speed, agents, team_size, &out->speed));
     TRY(decode_choice(d, stragglers, KIND_STRAGGLER, "none", plain, &out->stragglers));
-    return check_stragglers(d, stragglers, agents, &out->stragglers);
+    return check_stragglers(d, stragglers, agents * team_size, &out->stragglers);
 }

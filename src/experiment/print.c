@@ -220,6 +220,8 @@ static void put_experiment(struct printer *p, const struct experiment *e)
         put_topology(p, &e->topology);
     put_choice(p, 0, "strategy", &e->strategy);
     put_choice(p, 0, "world", &e->world);
+    if (e->team.kind->n_fields)
+        put_choice(p, 0, "team", &e->team);
     fprintf(p->out, "train:\n");
     put_section(p, 2, SECTION_TRAIN, &e->train);
     put_stop(p, &e->train.stop);

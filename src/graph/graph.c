@@ -110,9 +110,16 @@ static double op_flops(const struct graph *g, const struct op *op)
     return 2 * (double)g->params[op->weight].size * (double)out.h * (double)out.w;
 }
 
+struct op_work graph_op_work(const struct graph *g, const struct op *op)
+{
+    double flops = op_flops(g, op);
+    return (struct op_work){flops, g->tensors[op->in[0]].learns ? flops : 0, flops};
+}
+
 static double backward_flops(const struct graph *g, const struct op *op)
 {
-    return (g->tensors[op->in[0]].learns ? 2 : 1) * op_flops(g, op);
+    struct op_work work = graph_op_work(g, op);
+    return work.inputs + work.weights;
 }
 
 void graph_count_flops(struct graph *g)

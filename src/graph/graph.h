@@ -176,6 +176,13 @@ void graph_init(const struct graph *g, uint64_t seed, float *params, float *stat
 /* One line a layer: name, kind, settings, output shape, parameters; for `veche check`. */
 void graph_describe(const struct graph *g, FILE *to);
 
+/* The floating-point operations of an op for one sample: forward, and backward for the gradient of its inputs (0 where no
+ * parameters lie before them) and of its parameters. */
+struct op_work {
+    double forward, inputs, weights;
+};
+struct op_work graph_op_work(const struct graph *g, const struct op *op);
+
 /* The share of a lesson's work that is done when the gradients of the floats [first, ...) are ready: the forward pass,
  * and the backward pass down to the op that owns `first`. */
 double graph_work_until(const struct graph *g, size_t first);

@@ -19,12 +19,14 @@
 #include "collective/group.h"
 #include "data/data.h"
 #include "link/link.h"
+#include "team/team.h"
 #include "topology/topology.h"
 
 struct stage { /* what does not change while it is played; what all have done so far the world counts */
     const struct experiment *experiment; /* borrowed, as all here */
     const struct topology *topology;     /* NULL: none was written */
     const struct weights *weights;       /* of the topology's edges */
+    struct team *team;                   /* the machines that each agent has; NULL: one */
     uint64_t seed;
     size_t n_agents, n_members; /* those that learn; with those that help */
     uint64_t rounds;            /* of every agent; of all together n_agents times as many */

@@ -71,10 +71,15 @@ static double send(struct run *r, double now_s, size_t from, size_t to, double b
     return end + n->latency_s;
 }
 
+static double share_of(const struct run *r, size_t micro)
+{
+    return r->needs->micro_shares ? r->needs->micro_shares[micro % r->s->n_micros] : 1;
+}
+
 static void send_to(struct run *r, double now_s, size_t from, size_t to, size_t micro, enum direction d, double bytes)
 {
     size_t pass = to * r->n_micros + micro;
-    double there = send(r, now_s, schedule_member(r->s, from), schedule_member(r->s, to), bytes);
+    double there = send(r, now_s, schedule_member(r->s, from), schedule_member(r->s, to), bytes * share_of(r, micro));
     r->there_s[d][pass] = fmax(r->there_s[d][pass], there);
     r->awaited[d][pass]--;
 }
@@ -95,15 +100,16 @@ static void send_all(struct run *r, double now_s, struct action a)
 static double seconds_of(const struct run *r, struct action a)
 {
     const struct part_cost *c = &r->needs->parts[a.part];
+    double share = share_of(r, a.micro), again_s = a.micro % r->s->n_micros < r->needs->n_recomputed ? c->forward_s : 0;
     switch (a.kind) {
     case ACTION_FORWARD:
-        return c->forward_s;
+        return share * c->forward_s;
     case ACTION_BACKWARD:
-        return c->inputs_s + c->weights_s;
+        return share * (again_s + c->inputs_s + c->weights_s);
     case ACTION_INPUTS:
-        return c->inputs_s;
+        return share * (again_s + c->inputs_s);
     default:
-        return c->weights_s;
+        return share * c->weights_s;
     }
 }
 

@@ -28,6 +28,8 @@ struct timeline_needs {
     size_t n_transfers;
     double latency_s, bytes_per_s; /* of every link and card; bytes_per_s 0: no limit */
     size_t n_rounds;               /* of a schedule that flushes mostly 1 */
+    const double *micro_shares;    /* [n_micros of a round]: each takes so many times the costs and bytes above; NULL: once */
+    size_t n_recomputed;           /* backward passes of a round's first so many micro-batches compute forward again */
 };
 
 struct event_s { /* of one action */

@@ -51,9 +51,9 @@ fault number_judge(const struct link *l, const struct engine_setup *s, const str
                 row_name(s, q->row), row_name(s, q->other), l->self, value);
 }
 
-size_t number_floats(const struct question *q)
+double number_rows(const struct question *q)
 {
     if (q->about == NUMBER_LOSS)
         return 0;
-    return (q->end - q->first) * (q->row == q->other && !q->shift ? 1 : 2);
+    return q->row == q->other && !q->shift ? 1 : 2;
 }

@@ -16,7 +16,7 @@ fault number_check(const struct link *l, const struct engine_setup *s, struct as
 /* FAULT_NUMBER where nothing can be decided by it. */
 fault number_judge(const struct link *l, const struct engine_setup *s, const struct question *q,
                    double number);
-/* Floats that are read for it. */
-size_t number_floats(const struct question *q);
+/* Rows of which its floats are read: one, two, or for a loss none. */
+double number_rows(const struct question *q);
 
 #endif

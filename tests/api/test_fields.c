@@ -43,6 +43,7 @@ static const char base[] = "name: fields\n"
     "model=logistic|data.set={kind: idx, test_images: @/images, test_labels: @/labels}|data.mean=[0.5]|"     \
     "data.deviation=[0.2]|data.split={kind: files, files: " x ", labels: " y "}"
 #define EVENTS(x)  "events=[" x "]"
+#define TEAM(x)    "team={kind: pipeline, " x "}"
 #define NETWORK(x) "network={latency_ms: 0.5, bandwidth_mbps: 10, patience_s: 0.05, " x "}"
 
 /* Overrides are separated by '|'; '@' is a folder with files of samples. */
@@ -53,6 +54,14 @@ static const struct pair {
 } pairs[] = {
     {"experiment", "name", "", "name=one", "name=two"},
     {"experiment", "agents", "", "agents=3|topology=complete:3", "agents=2|topology=complete:2"},
+    {"teams.pipeline", "size", "", TEAM("microbatches: 2, size: 1"), TEAM("microbatches: 2, size: 2")},
+    {"teams.pipeline", "schedule", "", TEAM("size: 2, microbatches: 4, schedule: gpipe"), TEAM("size: 2, microbatches: 4, schedule: zb-h1")},
+    {"teams.pipeline", "microbatches", "", TEAM("size: 2, microbatches: 2"), TEAM("size: 2, microbatches: 4")},
+    {"teams.pipeline", "chunks", "", TEAM("size: 2, microbatches: 2, schedule: interleaved, chunks: 2"),
+     TEAM("size: 2, microbatches: 2, schedule: interleaved, chunks: 1")},
+    {"teams.pipeline", "warmup", "", TEAM("size: 2, microbatches: 4"), TEAM("size: 2, microbatches: 4, warmup: 3")},
+    {"teams.pipeline", "recompute", "", TEAM("size: 2, microbatches: 2"), TEAM("size: 2, microbatches: 2, recompute: always")},
+    {"teams.pipeline", "cut", "", TEAM("size: 2, microbatches: 2, cut: \"1\""), TEAM("size: 2, microbatches: 2, cut: \"3\"")},
     {"data", "batch", "", "data.batch=4", "data.batch=5"},
     {"data", "limit", "", "data.limit=0", "data.limit=30"},
     {"data", "test_limit", "", "data.test_limit=0", "data.test_limit=5"},

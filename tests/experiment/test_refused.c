@@ -61,7 +61,7 @@ static void unknown_keys_are_named_with_the_nearest_known(void **state)
     refuses(LEAST "enigne: ref\n", "folder/e.yaml:5:1: enigne: unknown key 'enigne'; did you mean 'engine'?");
     refuses(LEAST "quite-other: 3\n", "folder/e.yaml:5:1: quite-other: unknown key 'quite-other'; known are: "
                                       "name, agents, data, model, optim, "
-                                      "topology, strategy, world, train, engine, machines, network, events");
+                                      "topology, strategy, world, team, train, engine, machines, network, events");
     refuses("data: {sett: dots, batch: 1}\n" REST,
             "folder/e.yaml:1:8: data.sett: unknown key 'sett' in data; did you mean 'set'?");
     refuses("data: {set: {kind: files, foldr: x}, batch: 1}\n" REST,

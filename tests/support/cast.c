@@ -179,7 +179,7 @@ static fault idle_lesson(struct link *l, uint64_t lesson)
     const struct experiment *e = a->world->stage->experiment;
     double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
     a->lesson_began_s = a->world->now_s;
-    a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->speed) * slowdown;
+    a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->machines->speed) * slowdown;
     return OK;
 }
 

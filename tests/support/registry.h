@@ -154,6 +154,14 @@ static const struct kind toy_strategies[] = {
     {.name = "consensus", .help = "with the neighbours", FIELDS_OF(toy_consensus_fields, toy_consensus)},
 };
 
+struct toy_team {
+    int64_t size;
+};
+static const struct field toy_team_fields[] = {INT_FIELD(struct toy_team, size, "1", 1, 9, "machines")};
+static const struct kind toy_teams[] = {
+    {.name = "none", .help = "one machine"},
+    {.name = "twins", .help = "several", FIELDS_OF(toy_team_fields, toy_team)},
+};
 static const struct kind toy_engines[] = {
     {.name = "auto", .help = "whichever there is"},
     {.name = "ref", .help = "plain loops"},
@@ -179,6 +187,7 @@ static const struct registry toy_registry = {{
     [KIND_SCHEDULE] = KINDS_OF(toy_schedules),
     [KIND_TOPOLOGY] = KINDS_OF(toy_topologies),
     [KIND_STRATEGY] = KINDS_OF(toy_strategies),
+    [KIND_TEAM] = KINDS_OF(toy_teams),
     [KIND_ENGINE] = KINDS_OF(toy_engines),
     [KIND_WORLD] = KINDS_OF(toy_worlds),
     [KIND_MACHINE] = KINDS_OF(machine_rows),

@@ -40,8 +40,8 @@ static struct books *books_of(const struct link *l)
 static double moving_s(struct link *l, row_set rows, double times)
 {
     const struct actor *a = actor_of(l);
-    return machine_memory_s(&a->world->stage->experiment->machines, a->speed,
-                            times * (double)local_span_bytes(a->world, whole(rows)));
+    return machine_memory_s(&a->world->stage->experiment->machines, a->machines->speed,
+                            times * (double)actor_floats(a, 0, whole(rows)) * sizeof(float));
 }
 
 static fault waited(struct link *l, double since, fault f)

@@ -9,7 +9,7 @@
  *                have few neighbours and yet are near each other
  *   the rival    a strategy for one agent, where strategies are compared, stands for one machine of speed 1
  *                with all the data and the batches of all agents together, in micro-batches as small as theirs where
- *                they accumulate; nothing happens to it
+ *                they accumulate or have a team's; nothing happens to it
  *
  * On ranks a method has as many agents as ranks, less those that serve; the rival is one rank alone.
  */
@@ -100,9 +100,10 @@ static fault become_rival(struct scheduler *p, const struct experiment *e, int64
     if (e->events.n || e->events.has_random)
         TRY(change(p, "events=[]"));
     TRY(change(p, arena_printf(arena, "data.batch=%lld", (long long)(e->data.batch * agents))));
-    if (e->train.accumulate > 1)
-        TRY(change(p,
-                   arena_printf(arena, "train.accumulate=%lld", (long long)(e->train.accumulate * agents))));
+    if (e->team.settings)
+        TRY(change(p, "team=none"));
+    if (team_micro_batches(e) > 1)
+        TRY(change(p, arena_printf(arena, "train.accumulate=%lld", (long long)team_micro_batches(e) * (long long)agents)));
     if (!e->optim.scale_lr)
         return OK;
     double lr = *(const double *)e->optim.kind.settings;

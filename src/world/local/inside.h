@@ -44,6 +44,12 @@ struct journal { /* what a member was told when it asked for numbers, in order *
     size_t read; /* while the run is lived through again: so many were told again */
 };
 
+struct machine {
+    size_t number; /* among all machines */
+    double speed;
+    double card_out_s, card_in_s; /* its network card is busy until then */
+};
+
 struct actor {
     struct link link; /* first: a struct link * of this world is a struct actor * */
     struct local *world;
@@ -63,13 +69,14 @@ struct actor {
     char why_dissolved[128];
     struct message *mail, **mail_end; /* arrived, oldest first */
     struct snapshot *live[N_ROWS];    /* of its rows, as long as they are not written: lists */
-    double card_out_s, card_in_s;     /* its network card is busy until then */
-    double speed;
+    struct machine *machines; /* borrowed: n_machines of them, of which none fails alone */
+    size_t n_machines;
     uint64_t joined; /* takes part from this round on */
     uint64_t writes, writes_at_lesson;
     bool has_gradient;
     uint64_t adopted_round; /* of whom it took its rows last, then */
     double lesson_began_s, lesson_takes_s;
+    double *done_s; /* of a team: when each machine's gradients are final, after the lesson began */
     bool is_learning;   /* it has begun a lesson and not awaited its end */
     bool gradient_is_new; /* it was learnt or mixed in this round, and not yet used: see struct asker */
     bool asks;
@@ -103,7 +110,9 @@ struct local {
     const struct stage *stage; /* borrowed */
     struct engine *engine;     /* borrowed */
     struct watcher watcher;
-    struct actor *actors; /* owned */
+    struct actor *actors;     /* owned */
+    struct machine *machines; /* owned: all actors' */
+    double *team_times;       /* owned: room for a lesson of a team, and all actors' done_s */
     struct fibers *fibers; /* owned: the actors' programs */
     size_t n;
     struct tape *tape; /* owned */
@@ -184,7 +193,8 @@ bool local_has_mail(const struct link *l, uint64_t tag);
 void local_forget(struct link *l, uint64_t tag);
 void local_dissolve(struct link *l, uint64_t below, const char *why);
 uint64_t local_dissolved(const struct link *l);
-size_t local_span_bytes(const struct local *w, struct span s);
+/* Floats of an actor's rows that its machine i has. */
+size_t actor_floats(const struct actor *a, size_t i, struct span s);
 /* The wait an actor is about to begin ends when patience does. */
 fault actor_add_deadline(struct actor *a);
 fault message_arrive(struct local *w, struct message *m);
@@ -200,9 +210,9 @@ fault local_average_now(struct local *w, struct actor *a, struct actor *peer, ro
 void local_average_lost(struct actor *a, struct actor *peer); /* it is not waited for any more */
 fault local_adopt_now(struct local *w, struct actor *a, struct actor *peer);
 
-/* The time it takes an actor's machine to read and write so many floats. What they become is there at its
+/* The time it takes an actor's machines to read and write these floats, so many times each. What they become is there at its
  * end: a machine that goes down before that has done nothing. */
-fault actor_move_floats(struct actor *a, double n_floats);
+fault actor_move_floats(struct actor *a, struct span s, double times);
 
 /* numbers.c */
 fault local_number(struct link *l, const struct question *q, double *out);
@@ -226,8 +236,10 @@ fault rows_copy(struct local *w, enum row row, size_t from, size_t into, size_t 
 /* wires.c */
 bool wires_can_reach(const struct local *w, size_t a, size_t b); /* as far as a knows */
 bool wires_get_through(const struct local *w, size_t a, size_t b);
-/* Books a transfer that begins now at the earliest; returns when the last byte is there. */
-double wires_transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
+/* Books a transfer that begins now at the earliest, of bytes, or of rows, which go from each machine that has some of them to its
+ * like; returns when the last byte is there. */
+double wires_carry(struct local *w, struct actor *from, struct actor *to, size_t n_bytes);
+double wires_carry_rows(struct local *w, struct actor *from, struct actor *to, struct span s);
 fault wires_cut_pair(struct local *w, size_t a, size_t b);
 void wires_mend_pair(struct local *w, size_t a, size_t b);
 bool wires_pair_is_cut(const struct local *w, size_t a, size_t b);

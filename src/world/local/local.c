@@ -309,8 +309,26 @@ fault local_settle(struct local *w)
 
 /* ---- opening and closing ---- */
 
-static fault open_actors(struct local *w, struct agent *agents, const double *speeds)
+static size_t count_machines(const struct local *w)
 {
+    return w->n + w->stage->n_agents * (team_size(w->stage->team) - 1);
+}
+
+static fault open_machines(struct local *w, const double *speeds)
+{
+    size_t n = count_machines(w);
+    w->machines = calloc(n, sizeof *w->machines);
+    w->team_times = calloc(team_size(w->stage->team) + n, sizeof *w->team_times);
+    if (!w->machines || !w->team_times)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        w->machines[i] = (struct machine){.number = i, .speed = speeds[i]};
+    return OK;
+}
+
+static fault open_actors(struct local *w, struct agent *agents)
+{
+    size_t size = team_size(w->stage->team), n_machines = 0;
     TRY(fibers_open(w->n, STACK_BYTES, &w->fibers));
     for (size_t i = 0; i < w->n; i++) {
         struct actor *a = &w->actors[i];
@@ -319,8 +337,11 @@ static fault open_actors(struct local *w, struct agent *agents, const double *sp
             .world = w,
             .agent = &agents[i],
             .alive = true,
-            .speed = speeds[i],
+            .machines = w->machines + n_machines,
+            .n_machines = i < w->stage->n_agents ? size : 1,
+            .done_s = w->team_times + size + n_machines,
         };
+        n_machines += a->n_machines;
         a->mail_end = &a->mail;
         agents[i].link = &a->link;
         a->fiber = fibers_at(w->fibers, i);
@@ -342,7 +363,8 @@ static fault open_parts(struct local *w, struct agent *agents, const double *spe
                  &w->tape));
     TRY(waits_open(&w->waits, w->stage->n_agents, w->n));
     TRY(rows_open(w));
-    TRY(open_actors(w, agents, speeds));
+    TRY(open_machines(w, speeds));
+    TRY(open_actors(w, agents));
     return script_open(w);
 }
 
@@ -410,6 +432,8 @@ void local_close(struct local *w)
     free(w->mended);
     free(w->random_draws);
     free(w->actors);
+    free(w->machines);
+    free(w->team_times);
     free(w);
 }
 

@@ -23,7 +23,8 @@ extern const struct world_door local_door;
 /* Spare rows the engine must have for so many agents, helpers counted, and links. */
 size_t local_spare_rows(size_t n_members, size_t n_edges);
 
-/* The first spare row is the group's model; agents are borrowed and get their links; `speeds` is copied. */
+/* The first spare row is the group's model; agents are borrowed and get their links; `speeds` of all machines, those of
+ * the first agent first, is copied. */
 fault local_open(const struct stage *stage, struct agent *agents, struct engine *engine, const double *speeds,
                  struct watcher watcher, struct world **out);
 void local_close(struct local *w);

@@ -120,10 +120,9 @@ fault message_arrive(struct local *w, struct message *m)
     return OK;
 }
 
-static fault post(struct actor *a, struct message *m, size_t n_bytes)
+static fault post(struct actor *a, struct message *m, double at_s)
 {
     struct local *w = a->world;
-    double at_s = wires_transfer(w, a, &w->actors[m->to], n_bytes);
     m->number = w->posted++;
     if (at_s <= w->now_s)
         return message_arrive(w, m);
@@ -138,11 +137,13 @@ static size_t floats_in(const struct local *w, struct span s, enum row row)
     return end > s.first ? end - s.first : 0;
 }
 
-size_t local_span_bytes(const struct local *w, struct span s)
+size_t actor_floats(const struct actor *a, size_t i, struct span s)
 {
+    const struct rows *rows = &a->world->engine->setup.rows;
+    const struct team *team = a->n_machines > 1 ? a->world->stage->team : NULL;
     size_t n = 0;
-    for (row_set rows = s.rows; rows; rows = row_set_rest(rows))
-        n += floats_in(w, s, row_set_first(rows)) * sizeof(float);
+    for (row_set left = s.rows; left; left = row_set_rest(left))
+        n += team_floats(team, i, &rows->of[row_set_first(left)], s.first, s.end);
     return n;
 }
 
@@ -175,7 +176,7 @@ fault local_send_rows(struct link *l, size_t to, uint64_t tag, struct span span)
         message_free(a->world, m);
         return f;
     }
-    return post(a, m, local_span_bytes(a->world, span));
+    return post(a, m, wires_carry_rows(a->world, a, &a->world->actors[to], span));
 }
 
 static fault send_bytes(struct actor *a, size_t to, uint64_t tag, const void *bytes, size_t n, bool dissolves)
@@ -193,7 +194,7 @@ static fault send_bytes(struct actor *a, size_t to, uint64_t tag, const void *by
     m->bytes = copy;
     m->n_bytes = n;
     m->dissolves = dissolves;
-    return post(a, m, n);
+    return post(a, m, wires_carry(a->world, a, &a->world->actors[to], n));
 }
 
 fault local_send(struct link *l, size_t to, uint64_t tag, const void *bytes, size_t n)

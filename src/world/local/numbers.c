@@ -21,7 +21,7 @@ fault local_number(struct link *l, const struct question *q, double *out)
     struct asker asker = {a->agent->lessons, a->is_learning, a->gradient_is_new};
     TRY(number_check(l, &w->engine->setup, asker, q, &a->question));
     q = &a->question;
-    TRY(actor_move_floats(a, (double)number_floats(q)));
+    TRY(actor_move_floats(a, (struct span){1u << q->row, q->first, q->end}, number_rows(q)));
     if (q->about == NUMBER_DOT)
         TRY(tape_dot(w->tape, (struct dot){l->self, q->row, q->other, q->first, q->end, q->shift},
                      &a->number));

@@ -25,17 +25,47 @@ static fault local_sleep(struct link *l, double seconds)
     return sleep_until(a, a->world->now_s + seconds);
 }
 
-fault actor_move_floats(struct actor *a, double n_floats)
+fault actor_move_floats(struct actor *a, struct span s, double times)
 {
     const struct machine_settings *m = &a->world->stage->experiment->machines;
-    double takes_s = machine_memory_s(m, a->speed, n_floats * sizeof(float));
+    double takes_s = 0;
+    for (size_t i = 0; i < a->n_machines; i++)
+        takes_s = fmax(takes_s, machine_memory_s(m, a->machines[i].speed,
+                                                 (double)actor_floats(a, i, s) * times * sizeof(float)));
     return takes_s > 0 ? sleep_until(a, a->world->now_s + takes_s) : OK;
+}
+
+/* What the whole lesson takes one of the machines alone. */
+static double machine_lesson_s(const struct actor *a, size_t i, uint64_t lesson)
+{
+    const struct experiment *e = a->world->stage->experiment;
+    const struct machine *m = &a->machines[i];
+    double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, m->number, lesson);
+    return (double)e->data.batch / (e->machines.rate * m->speed) * slowdown;
+}
+
+static fault time_lesson(struct actor *a, uint64_t lesson)
+{
+    struct local *w = a->world;
+    if (!w->stage->team) {
+        a->lesson_takes_s = machine_lesson_s(a, 0, lesson);
+        return OK;
+    }
+    for (size_t i = 0; i < a->n_machines; i++)
+        w->team_times[i] = machine_lesson_s(a, i, lesson);
+    struct team_lesson t = {
+        .machine_s = w->team_times, .wire = network_wire(&w->stage->experiment->network, a->link.self, a->link.self), .done_s = a->done_s};
+    TRY(team_time(w->stage->team, &t));
+    a->lesson_takes_s = t.ends_s;
+    a->link.counts.bytes += t.bytes;
+    a->link.counts.messages += t.messages;
+    a->link.counts.received += t.messages;
+    return OK;
 }
 
 static fault local_learn(struct link *l, uint64_t lesson)
 {
     struct actor *a = actor_of(l);
-    const struct experiment *e = a->world->stage->experiment;
     MUST_BE_UP(a);
     TRY(rows_about_to_write(a, ROW_STATS, 0, TO_END));
     TRY(rows_about_to_write(a, ROW_GRADS, 0, TO_END));
@@ -43,10 +73,8 @@ static fault local_learn(struct link *l, uint64_t lesson)
     a->writes_at_lesson = a->writes;
     a->has_gradient = a->is_learning = true;
     a->gradient_is_new = false;
-    double slowdown = machine_slowdown(&e->machines, a->world->stage->seed, l->self, lesson);
     a->lesson_began_s = a->world->now_s;
-    a->lesson_takes_s = (double)e->data.batch / (e->machines.rate * a->speed) * slowdown;
-    return OK;
+    return time_lesson(a, lesson);
 }
 
 /* The share of a lesson's work that is done when the gradients of the floats [first, ...) are final: all micro-batches but the
@@ -57,11 +85,22 @@ static double work_until_final(const struct engine_setup *s, size_t first)
     return first ? 1 - last + last * graph_work_until(s->graph, first) : 1;
 }
 
+/* When the gradients of the floats [first, ...) are final; those of a machine all at once. */
+static double final_s(const struct actor *a, size_t first)
+{
+    double at_s = 0;
+    if (!a->world->stage->team || !first)
+        return work_until_final(&a->world->engine->setup, first) * a->lesson_takes_s;
+    for (size_t i = 0; i < a->n_machines; i++)
+        if (actor_floats(a, i, (struct span){ROWS_GRADS, first, TO_END}))
+            at_s = fmax(at_s, a->done_s[i]);
+    return at_s;
+}
+
 static fault local_await(struct link *l, size_t first)
 {
     struct actor *a = actor_of(l);
-    double share = work_until_final(&a->world->engine->setup, first);
-    double at_s = a->lesson_began_s + share * a->lesson_takes_s;
+    double at_s = a->lesson_began_s + final_s(a, first);
     MUST_BE_UP(a);
     if (at_s >= a->world->now_s)
         TRY(sleep_until(a, at_s));
@@ -75,10 +114,9 @@ static fault local_await(struct link *l, size_t first)
 static fault local_update(struct link *l, size_t first, size_t end, double lr, uint64_t t)
 {
     struct actor *a = actor_of(l);
-    size_t size = row_size(&a->world->engine->setup, ROW_PARAMS), last = smaller(end, size);
     MUST_BE_UP(a);
-    TRY(actor_move_floats(a, (double)(first < last ? last - first : 0) *
-                           (double)optim_rows_moved(&a->world->stage->experiment->optim)));
+    TRY(actor_move_floats(a, (struct span){ROWS_PARAMS, first, end},
+                          (double)optim_rows_moved(&a->world->stage->experiment->optim)));
     TRY(rows_about_to_write(a, ROW_PARAMS, first, end));
     for (size_t i = 0; i < OPTIM_SLOTS; i++)
         TRY(rows_about_to_write(a, ROW_SLOT + i, first, end));
@@ -162,8 +200,7 @@ static fault local_mix(struct link *l, enum row into, size_t first, size_t end, 
                        size_t n)
 {
     struct actor *a = actor_of(l);
-    size_t size = row_size(&a->world->engine->setup, into), last = smaller(end, size);
-    TRY(actor_move_floats(a, first < last ? (double)rows_moved(terms, n) * (double)(last - first) : 0));
+    TRY(actor_move_floats(a, (struct span){1u << into, first, end}, (double)rows_moved(terms, n)));
     return mix_now(l, into, first, end, terms, n);
 }
 
@@ -187,11 +224,10 @@ static fault local_average(struct link *l, size_t peer, row_set rows)
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
     struct actor *b = &w->actors[peer];
-    size_t n_bytes = local_span_bytes(w, whole(rows));
-    TRY(actor_move_floats(a, (3 + 2) * (double)n_bytes / sizeof(float))); /* one end pays for it: the other learns on */
+    TRY(actor_move_floats(a, whole(rows), 3 + 2)); /* one end pays for it: the other learns on */
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    double there = wires_transfer(w, a, b, n_bytes), back = wires_transfer(w, b, a, n_bytes);
+    double there = wires_carry_rows(w, a, b, whole(rows)), back = wires_carry_rows(w, b, a, whole(rows));
     if (fmax(there, back) <= w->now_s && b->alive)
         return local_average_now(w, a, b, rows);
     return wait_for_rows(a, fmax(there, back), MOMENT_AVERAGE, peer, (void *)(uintptr_t)rows);
@@ -231,11 +267,10 @@ static fault local_adopt(struct link *l, size_t peer, uint64_t *round)
     MUST_BE_UP(a);
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    size_t n_bytes = local_span_bytes(w, whole(ROWS_LASTING));
-    TRY(actor_move_floats(a, 2 * (double)n_bytes / sizeof(float)));
+    TRY(actor_move_floats(a, whole(ROWS_LASTING), 2));
     if (!wires_can_reach(w, l->self, peer))
         return gone(a, peer);
-    double at_s = wires_transfer(w, &w->actors[peer], a, n_bytes);
+    double at_s = wires_carry_rows(w, &w->actors[peer], a, whole(ROWS_LASTING));
     if (at_s <= w->now_s && w->actors[peer].alive)
         TRY(local_adopt_now(w, a, &w->actors[peer]));
     else

@@ -37,9 +37,10 @@ bool wires_get_through(const struct local *w, size_t a, size_t b)
     return w->actors[a].alive && w->actors[b].alive && !is_cut(w, a, b);
 }
 
-double wires_transfer(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
+static double carry(struct local *w, struct actor *from, size_t i, struct actor *to, size_t j, size_t n_bytes)
 {
     const struct network_settings *net = &w->stage->experiment->network;
+    struct machine *sender = &from->machines[i], *receiver = &to->machines[j];
     from->link.counts.bytes += n_bytes;
     from->link.counts.messages++;
     if (!net->written)
@@ -47,10 +48,31 @@ double wires_transfer(struct local *w, struct actor *from, struct actor *to, siz
     struct wire wire = network_wire(net, from->link.self, to->link.self);
     if (wire.bytes_per_s == 0)
         return w->now_s + wire.latency_s;
-    double start = fmax(w->now_s, fmax(from->card_out_s, to->card_in_s));
+    double start = fmax(w->now_s, fmax(sender->card_out_s, receiver->card_in_s));
     double end = start + (double)n_bytes / wire.bytes_per_s;
-    from->card_out_s = to->card_in_s = end;
+    sender->card_out_s = receiver->card_in_s = end;
     return end + wire.latency_s;
+}
+
+double wires_carry(struct local *w, struct actor *from, struct actor *to, size_t n_bytes)
+{
+    return carry(w, from, 0, to, 0, n_bytes);
+}
+
+/* A helper's one machine has all floats: it gives each machine of a team that one's, or takes them from each. */
+double wires_carry_rows(struct local *w, struct actor *from, struct actor *to, struct span s)
+{
+    struct actor *shares = from->n_machines > 1 ? from : to;
+    double last_s = w->now_s;
+    bool any = false;
+    for (size_t i = 0; i < shares->n_machines; i++) {
+        size_t n_bytes = actor_floats(shares, i, s) * sizeof(float);
+        if (!n_bytes && (any || i + 1 < shares->n_machines))
+            continue; /* what is empty is one message all the same */
+        last_s = fmax(last_s, carry(w, from, smaller(i, from->n_machines - 1), to, smaller(i, to->n_machines - 1), n_bytes));
+        any = true;
+    }
+    return last_s;
 }
 
 /* A member that waits for the other end hears that it cannot be reached. */
