@@ -49,5 +49,9 @@ struct timeline { /* in the arena */
 fault timeline_make(const struct timeline_needs *needs, struct arena *arena, struct timeline *out);
 /* Seconds in which a member computes. */
 double timeline_busy_s(const struct timeline *t, size_t member);
+/* As SVG: members as rows, passes as boxes with the numbers of their micro-batches, the axis of time, and of each member the share
+ * of time in which it is idle and the most it has in flight. Needs no more than `actions`, `of`, the numbers and times of t, which
+ * may also have been measured. */
+fault timeline_draw(const struct schedule *s, const struct timeline *t, const char *title, FILE *to);
 
 #endif

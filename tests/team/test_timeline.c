@@ -79,25 +79,29 @@ static void a_stage_twice_as_slow_costs_what_the_literature_says(void **state)
     }
 }
 
-/* (p-1)(f+b) for gpipe and 1f1b, that over v for interleaved, (p-1)(f+I-W) for zb-h1 where no stage waits for the others' W. */
+/* (p-1)(f+b) for gpipe and 1f1b, that over v for interleaved, for any m >= p; for zb-h1, with f no shorter than W, (p-1)(f+I-W), and
+ * (p-1)f where W takes longer than I. */
 static void idle_times_of_equal_stages_are_those_of_the_table(void **state)
 {
     (void)state;
+    struct rng random = rng_stream(21, 0, RNG_TEST, 7);
     for (size_t p = 1; p <= 8; p++)
         for (size_t m = p; m <= 3 * p + 2; m++) {
+            double i = rng_uniform(&random), w = rng_uniform(&random), f = w + rng_uniform(&random), work = (double)m * (f + i + w);
+            double others = (double)(p - 1);
             struct part_cost parts[MOST_PARTS];
-            for (size_t v = 1; v <= 4; v++) {
-                alike(1.0 / (double)v, parts);
-                takes("interleaved", p, v, m, parts, (double)(3 * m) + (double)(3 * (p - 1)) / (double)v);
+            for (size_t v = 4; v >= 1; v--) {
+                double n = (double)v;
+                for (size_t part = 0; part < MOST_PARTS; part++)
+                    parts[part] = (struct part_cost){f / n, i / n, w / n};
+                takes("interleaved", p, v, m, parts, work + others * (f + i + w) / n);
             }
-            alike(1, parts);
-            takes("gpipe", p, 1, m, parts, (double)(3 * (m + p - 1)));
-            takes("1f1b", p, 1, m, parts, (double)(3 * (m + p - 1)));
+            takes("gpipe", p, 1, m, parts, work + others * (f + i + w));
+            takes("1f1b", p, 1, m, parts, work + others * (f + i + w));
+            takes("zb-h1", p, 1, m, parts, work + others * (f + fmax(i - w, 0)));
             struct made d = make("1f1b", p, 1, m, 1, parts, 0);
-            must_be(d.t.bubble, (double)(p - 1) / (double)(m + p - 1));
+            must_be(d.t.bubble, others / ((double)m + others));
             release(&d);
-            if (m >= 2 * p - 1)
-                takes("zb-h1", p, 1, m, parts, (double)(3 * m + p - 1));
         }
 }
 
@@ -506,6 +510,82 @@ static void a_message_takes_its_bytes_over_the_bandwidth_and_the_latency(void **
     arena_release(&arena);
 }
 
+/* ---- drawings ---- */
+
+static char *drawn(const struct schedule *s, const struct timeline *t, const char *title)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    assert_non_null(to);
+    must(timeline_draw(s, t, title, to));
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+static size_t times_in(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+/* Every pass is a box, as long as it takes; axis and figures are those of the time line. */
+static void a_drawing_has_a_box_for_every_pass(void **state)
+{
+    (void)state;
+    struct part_cost parts[MOST_PARTS];
+    struct made d = make("zb-h1", 4, 1, 8, 1, alike(1, parts), 0);
+    char *text = drawn(&d.s, &d.t, "a <team> & its line");
+    assert_int_equal(times_in(text, "<g><title>"), 4 * 3 * 8);
+    assert_int_equal(times_in(text, "<g><title>forward"), 4 * 8);
+    assert_int_equal(times_in(text, "<g><title>gradients of weights"), 4 * 8);
+    assert_int_equal(times_in(text, "a &lt;team&gt; &amp; its line"), 2);
+    assert_int_equal(times_in(text, "27 s a round, 11.1 % idle"), 1);
+    assert_int_equal(times_in(text, ">11.1 %<"), 4);
+    assert_int_equal(times_in(text, ">member "), 4);
+    assert_int_equal(times_in(text, "<g") - times_in(text, "</g"), 0);
+    assert_int_equal(times_in(text, "<text") - times_in(text, "</text"), 0);
+    assert_int_equal(times_in(text, "\"nan") + times_in(text, "\"-nan") + times_in(text, "inf"), 0);
+    /* the first pass of the last member: 3 s to 4 s of 27 on 760 pixels */
+    char box[160];
+    snprintf(box, sizeof box, "<title>forward, part 3, micro-batch 0: 3 to 4 s</title><rect x=\"%.2f\" y=\"174.0\" width=\"%.2f\"",
+             92 + 760 * 3 / 27.0, 760 / 27.0);
+    assert_non_null(strstr(text, box));
+    free(text);
+    release(&d);
+}
+
+static void times_are_drawn_in_a_unit_that_fits_them(void **state)
+{
+    (void)state;
+    static const struct {
+        double f;
+        const char *says;
+    } cases[] = {{1e-6, "; 3 \xc2\xb5s a round"}, {1e-3, "; 3 ms a round"}, {0.5, "; 1500 ms a round"}, {1, "; 3 s a round"},
+                 {200, "; 600 s a round"}, {0, "; 0 \xc2\xb5s a round, 0.0 % idle"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct part_cost parts[MOST_PARTS];
+        struct made d = make("gpipe", 1, 1, 1, 1, alike(cases[i].f, parts), 0);
+        char *text = drawn(&d.s, &d.t, "gpipe");
+        if (!strstr(text, cases[i].says))
+            fail_msg("'%s' is not in %s", cases[i].says, text);
+        assert_int_equal(times_in(text, "nan"), 0);
+        free(text);
+        release(&d);
+    }
+}
+
+static void a_time_line_that_nobody_could_read_is_not_drawn(void **state)
+{
+    (void)state;
+    struct part_cost parts[MOST_PARTS];
+    struct made d = make("gpipe", 4, 1, 2501, 1, alike(1, parts), 0);
+    must_fail(timeline_draw(&d.s, &d.t, "long", stderr), "a time line of 20,008 passes is too long to be drawn: 20,000 are the most");
+    release(&d);
+}
+
 static void what_never_ends_and_what_leads_nowhere_is_refused(void **state)
 {
     (void)state;
@@ -537,6 +617,9 @@ int main(void)
         cmocka_unit_test(every_end_is_a_longest_path),
         cmocka_unit_test(cards_carry_one_message_at_a_time_in_the_order_in_which_they_are_ready),
         cmocka_unit_test(a_message_takes_its_bytes_over_the_bandwidth_and_the_latency),
+        cmocka_unit_test(a_drawing_has_a_box_for_every_pass),
+        cmocka_unit_test(times_are_drawn_in_a_unit_that_fits_them),
+        cmocka_unit_test(a_time_line_that_nobody_could_read_is_not_drawn),
         cmocka_unit_test(what_never_ends_and_what_leads_nowhere_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
