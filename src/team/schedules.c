@@ -8,7 +8,7 @@
 
 /* ---- lists that are being written ---- */
 
-struct script {
+struct writer {
     struct schedule *s;
     struct arena *arena;
     struct action *at; /* of the list in hand, with room for all that it may have */
@@ -34,7 +34,7 @@ static fault refuse(const struct schedule_kind *kind, const struct schedule_need
 }
 
 static fault begin(const char *name, const struct schedule_needs *needs, struct arena *arena, struct schedule *s,
-                   struct script *script)
+                   struct writer *l)
 {
     const struct schedule_kind *kind = schedule_kind_named(name);
     TRY(refuse(kind, needs));
@@ -48,23 +48,23 @@ static fault begin(const char *name, const struct schedule_needs *needs, struct 
         .first = ARENA_NEW(arena, struct actions, needs->n_members),
         .later = ARENA_NEW(arena, struct actions, needs->n_members),
     };
-    *script = (struct script){.s = s, .arena = arena, .room = 3 * needs->chunks * needs->n_micros + needs->n_members};
+    *l = (struct writer){.s = s, .arena = arena, .room = 3 * needs->chunks * needs->n_micros + needs->n_members};
     return s->first && s->later ? OK : OUT_OF_MEMORY;
 }
 
-static fault begin_list(struct script *l)
+static fault begin_list(struct writer *l)
 {
     l->n = 0;
     l->at = ARENA_NEW(l->arena, struct action, l->room);
     return l->at ? OK : OUT_OF_MEMORY;
 }
 
-static void put(struct script *l, enum action_kind kind, size_t part, size_t micro)
+static void put(struct writer *l, enum action_kind kind, size_t part, size_t micro)
 {
     l->at[l->n++] = (struct action){kind, (uint32_t)part, (uint32_t)micro};
 }
 
-static struct actions list(const struct script *l)
+static struct actions list(const struct writer *l)
 {
     return (struct actions){l->at, l->n};
 }
@@ -77,7 +77,7 @@ static struct actions list(const struct script *l)
  */
 static fault write_gpipe(const struct schedule_needs *needs, struct arena *arena, struct schedule *out)
 {
-    struct script l;
+    struct writer l;
     TRY(begin("gpipe", needs, arena, out, &l));
     for (size_t g = 0; g < out->n_members; g++) {
         TRY(begin_list(&l));
@@ -110,7 +110,7 @@ static size_t warmup_of(const struct schedule_needs *n, size_t g)
  */
 static fault write_1f1b(const struct schedule_needs *needs, struct arena *arena, struct schedule *out)
 {
-    struct script l;
+    struct writer l;
     TRY(begin("1f1b", needs, arena, out, &l));
     for (size_t g = 0; g < out->n_members; g++) {
         size_t w = warmup_of(needs, g);
@@ -152,7 +152,7 @@ static size_t take_turns(size_t p, size_t v, size_t m, struct turn *order)
  */
 static fault write_interleaved(const struct schedule_needs *needs, struct arena *arena, struct schedule *out)
 {
-    struct script l;
+    struct writer l;
     TRY(begin("interleaved", needs, arena, out, &l));
     size_t p = out->n_members, v = needs->chunks, n_turns = v * out->n_micros;
     struct turn *order = ARENA_NEW(arena, struct turn, n_turns);
@@ -180,7 +180,7 @@ static fault write_interleaved(const struct schedule_needs *needs, struct arena 
  */
 static fault write_zb_h1(const struct schedule_needs *needs, struct arena *arena, struct schedule *out)
 {
-    struct script l;
+    struct writer l;
     TRY(begin("zb-h1", needs, arena, out, &l));
     for (size_t g = 0; g < out->n_members; g++) {
         size_t m = out->n_micros, w = smaller(m, out->n_members - g);
@@ -205,7 +205,7 @@ static fault write_zb_h1(const struct schedule_needs *needs, struct arena *arena
 /* A warm-up of d = p-1-g once, then in every round, for each of its micro-batches t, F of t+d and B of t. */
 static fault without_flush(const char *name, const struct schedule_needs *needs, struct arena *arena, struct schedule *out)
 {
-    struct script l;
+    struct writer l;
     TRY(begin(name, needs, arena, out, &l));
     for (size_t g = 0; g < out->n_members; g++) {
         size_t d = out->n_members - 1 - g;

@@ -3,7 +3,7 @@
  *   the pass that ends first -> what it made goes on its way -> members whose next pass has all it needs begin it
  *
  * A message books its sender's card outwards and its receiver's card inwards when it is ready, for its bytes over the bandwidth, and
- * is there a latency after that. Of messages that are ready at one moment those of the lower member come first. When a pass begins,
+ * is there a latency after that. Of members whose passes end at one moment the lowest comes first. When a pass begins,
  * all it needs has been booked, so its begin and end are known; no later event moves them.
  */
 #include "team/timeline.h"
@@ -12,19 +12,19 @@
 
 enum direction { ONWARD, BACK, DIRECTIONS };
 
-struct run {
+struct player {
     const struct timeline_needs *needs;
     const struct schedule *s;
     struct timeline *out;
-    size_t n_micros;              /* of all rounds */
-    struct transfer_cost *wires;  /* those of the needs, and one of 0 bytes between neighbours without any */
-    size_t n_wires;
-    size_t *awaited[DIRECTIONS];  /* [n_parts][n_micros]: messages that are still to be sent to this pass */
-    double *there_s[DIRECTIONS];  /* [n_parts][n_micros]: when the last of those that were is there */
+    size_t n_micros;                /* of all rounds */
+    struct transfer_cost *transfers; /* those of the needs, and one of 0 bytes between neighbours without any */
+    size_t n_transfers;
+    size_t *awaited[DIRECTIONS];    /* [n_parts][n_micros]: messages that are still to be sent to this pass */
+    double *there_s[DIRECTIONS];    /* [n_parts][n_micros]: when the last of those that were is there */
     double *card_out_s, *card_in_s; /* [n_members]: busy until then */
-    size_t *next;                 /* [n_members]: the pass that is computed, or waited for */
-    bool *computes;               /* [n_members] */
-    double *free_s;               /* [n_members]: the end of its last pass */
+    size_t *next;                   /* [n_members]: the pass that is computed, or waited for */
+    bool *computes;                 /* [n_members] */
+    double *free_s;                 /* [n_members]: the end of its last pass */
 };
 
 /* ---- what is sent ---- */
@@ -35,30 +35,30 @@ static bool is_between(const struct transfer_cost *t, size_t from, size_t to)
 }
 
 /* Every part depends on the one before: where nothing is said to cross, there is a message without bytes. */
-static fault make_wires(struct run *r, struct arena *arena)
+static fault take_transfers(struct player *r, struct arena *arena)
 {
     const struct timeline_needs *n = r->needs;
-    r->wires = ARENA_NEW(arena, struct transfer_cost, n->n_transfers + r->s->n_parts);
-    if (!r->wires)
+    r->transfers = ARENA_NEW(arena, struct transfer_cost, n->n_transfers + r->s->n_parts);
+    if (!r->transfers)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < n->n_transfers; i++) {
         if (n->transfers[i].from >= n->transfers[i].to || n->transfers[i].to >= r->s->n_parts)
             return FAIL(FAULT_USAGE, "a transfer from part %zu to part %zu of %zu", n->transfers[i].from, n->transfers[i].to,
                         r->s->n_parts);
-        r->wires[r->n_wires++] = n->transfers[i];
+        r->transfers[r->n_transfers++] = n->transfers[i];
     }
     for (size_t part = 0; part + 1 < r->s->n_parts; part++) {
         size_t i = 0;
         while (i < n->n_transfers && !is_between(&n->transfers[i], part, part + 1))
             i++;
         if (i == n->n_transfers)
-            r->wires[r->n_wires++] = (struct transfer_cost){part, part + 1, 0};
+            r->transfers[r->n_transfers++] = (struct transfer_cost){part, part + 1, 0};
     }
     return OK;
 }
 
 /* When a message that is ready now is there. */
-static double send(struct run *r, double now_s, size_t from, size_t to, double bytes)
+static double send(struct player *r, double now_s, size_t from, size_t to, double bytes)
 {
     const struct timeline_needs *n = r->needs;
     if (from == to)
@@ -71,12 +71,12 @@ static double send(struct run *r, double now_s, size_t from, size_t to, double b
     return end + n->latency_s;
 }
 
-static double share_of(const struct run *r, size_t micro)
+static double share_of(const struct player *r, size_t micro)
 {
     return r->needs->micro_shares ? r->needs->micro_shares[micro % r->s->n_micros] : 1;
 }
 
-static void send_to(struct run *r, double now_s, size_t from, size_t to, size_t micro, enum direction d, double bytes)
+static void send_to(struct player *r, double now_s, size_t from, size_t to, size_t micro, enum direction d, double bytes)
 {
     size_t pass = to * r->n_micros + micro;
     double there = send(r, now_s, schedule_member(r->s, from), schedule_member(r->s, to), bytes * share_of(r, micro));
@@ -84,10 +84,10 @@ static void send_to(struct run *r, double now_s, size_t from, size_t to, size_t 
     r->awaited[d][pass]--;
 }
 
-static void send_all(struct run *r, double now_s, struct action a)
+static void send_all(struct player *r, double now_s, struct action a)
 {
-    for (size_t i = 0; i < r->n_wires; i++) {
-        const struct transfer_cost *t = &r->wires[i];
+    for (size_t i = 0; i < r->n_transfers; i++) {
+        const struct transfer_cost *t = &r->transfers[i];
         if (a.kind == ACTION_FORWARD && t->from == a.part)
             send_to(r, now_s, t->from, t->to, a.micro, ONWARD, t->bytes);
         if ((a.kind == ACTION_BACKWARD || a.kind == ACTION_INPUTS) && t->to == a.part)
@@ -97,7 +97,7 @@ static void send_all(struct run *r, double now_s, struct action a)
 
 /* ---- what is computed ---- */
 
-static double seconds_of(const struct run *r, struct action a)
+static double seconds_of(const struct player *r, struct action a)
 {
     const struct part_cost *c = &r->needs->parts[a.part];
     double share = share_of(r, a.micro), again_s = a.micro % r->s->n_micros < r->needs->n_recomputed ? c->forward_s : 0;
@@ -114,7 +114,7 @@ static double seconds_of(const struct run *r, struct action a)
 }
 
 /* Begins a member's next pass, where it has all it needs. */
-static void begin(struct run *r, size_t member)
+static void begin(struct player *r, size_t member)
 {
     const struct actions *list = &r->out->actions[member];
     size_t i = r->next[member];
@@ -133,7 +133,7 @@ static void begin(struct run *r, size_t member)
     r->out->of[member][i] = (struct event_s){begin_s, begin_s + seconds_of(r, a)};
 }
 
-static void finish(struct run *r, size_t member)
+static void finish(struct player *r, size_t member)
 {
     size_t i = r->next[member]++;
     r->computes[member] = false;
@@ -142,7 +142,7 @@ static void finish(struct run *r, size_t member)
 }
 
 /* The member whose pass ends first; n_members: nobody computes. */
-static size_t first_to_end(const struct run *r)
+static size_t first_to_end(const struct player *r)
 {
     size_t first = r->s->n_members;
     double end_s = INFINITY;
@@ -154,7 +154,7 @@ static size_t first_to_end(const struct run *r)
     return first;
 }
 
-static fault play(struct run *r)
+static fault play(struct player *r)
 {
     size_t first = 0;
     while (first < r->s->n_members) {
@@ -173,7 +173,7 @@ static fault play(struct run *r)
 
 /* ---- before and after ---- */
 
-static fault take_rooms(struct run *r, struct arena *arena)
+static fault take_rooms(struct player *r, struct arena *arena)
 {
     size_t n = r->s->n_members, n_passes = r->s->n_parts * r->n_micros;
     for (enum direction d = ONWARD; d < DIRECTIONS; d++) {
@@ -190,16 +190,16 @@ static fault take_rooms(struct run *r, struct arena *arena)
     return r->card_out_s && r->card_in_s && r->free_s && r->next && r->computes ? OK : OUT_OF_MEMORY;
 }
 
-static void count_awaited(struct run *r)
+static void count_awaited(struct player *r)
 {
-    for (size_t i = 0; i < r->n_wires; i++)
+    for (size_t i = 0; i < r->n_transfers; i++)
         for (size_t micro = 0; micro < r->n_micros; micro++) {
-            r->awaited[ONWARD][r->wires[i].to * r->n_micros + micro]++;
-            r->awaited[BACK][r->wires[i].from * r->n_micros + micro]++;
+            r->awaited[ONWARD][r->transfers[i].to * r->n_micros + micro]++;
+            r->awaited[BACK][r->transfers[i].from * r->n_micros + micro]++;
         }
 }
 
-static fault take_events(struct run *r, struct arena *arena)
+static fault take_events(struct player *r, struct arena *arena)
 {
     struct timeline *t = r->out;
     TRY(schedule_unroll(r->s, r->needs->n_rounds, arena, &t->actions));
@@ -222,7 +222,7 @@ double timeline_busy_s(const struct timeline *t, size_t member)
     return busy;
 }
 
-static void sum_up(struct run *r)
+static void sum_up(struct player *r)
 {
     size_t n = r->s->n_members;
     double end = 0, busy = 0;
@@ -235,10 +235,10 @@ static void sum_up(struct run *r)
     r->out->bubble = end > 0 ? fmax(0, 1 - busy / ((double)n * end)) : 0;
 }
 
-static fault make(struct run *r, struct arena *arena, struct arena *while_made)
+static fault make(struct player *r, struct arena *arena, struct arena *while_made)
 {
     TRY(take_events(r, arena));
-    TRY(make_wires(r, while_made));
+    TRY(take_transfers(r, while_made));
     TRY(take_rooms(r, while_made));
     count_awaited(r);
     TRY(play(r));
@@ -250,7 +250,7 @@ fault timeline_make(const struct timeline_needs *needs, struct arena *arena, str
 {
     struct timeline t = {.n_members = needs->schedule->n_members};
     struct arena while_made = {0};
-    struct run r = {.needs = needs, .s = needs->schedule, .out = &t, .n_micros = needs->n_rounds * needs->schedule->n_micros};
+    struct player r = {.needs = needs, .s = needs->schedule, .out = &t, .n_micros = needs->n_rounds * needs->schedule->n_micros};
     fault f = make(&r, arena, &while_made);
     arena_release(&while_made);
     if (!f)

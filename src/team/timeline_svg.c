@@ -7,8 +7,8 @@
  *   member 1   |0|1|2|      | 0 |3| 1 |4| ...              27.3 %              3
  *             0       10       20       30 ms
  *
- * A box bears the number of its micro-batch, counted from the first of all rounds, where there is room for it; a pointer over it reads what it
- * is and when. Later parts of a member are paler.
+ * A box bears the number of its micro-batch, counted from the first of all rounds, where there is room for it; a pointer over it
+ * reads what it is and when. Later parts of a member are paler.
  */
 #include <errno.h>
 #include <math.h>
