@@ -44,7 +44,7 @@ struct engine_setup {
 struct lesson {
     size_t replica;
     const struct pick *picks; /* setup.batch of them, from the training samples                  */
-    uint64_t seed; /* dropout: rng_hash(rng_hash(seed, op.number), element of the batch) >> 40 < rate * 2^24 drops */
+    uint64_t seed; /* dropout: rng_hash(rng_hash(seed, op.key), element of the batch) >> 40 < rate * 2^24 drops */
     double loss;   /* out: mean over the batch                                        */
     size_t hits;   /* out: samples whose largest output is the label                  */
     void (*ready)(void *ctx, size_t first);

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "graph/layers.h"
+#include "graph/passes/passes.h"
 
 /* More than these would overflow sums of sizes long before any memory held them. */
 static const double most_values = 0x1p31, most_parameters = 0x1p36;
@@ -379,7 +380,20 @@ static const char *network_name(struct builder *b, const struct choice *named)
     return named->tail ? build_name(b, "%s:%s", named->kind->name, named->tail) : named->kind->name;
 }
 
-fault graph_build(const struct model_settings *model, struct shape input, size_t classes, struct graph **out)
+/* A relu that will be fused is not counted: an op has the key that is its place in a network in which passes find nothing else. */
+static void give_keys(struct graph *g)
+{
+    size_t key = 0;
+    for (size_t i = 0; i < g->n_ops; i++) {
+        g->ops[i].key = key;
+        key += !pass_fuses_into(g, &g->ops[i]);
+    }
+    for (size_t i = 0; i < g->n_params; i++)
+        g->params[i].key = i;
+}
+
+fault graph_build_as_written(const struct model_settings *model, struct shape input, size_t classes,
+                             struct graph **out)
 {
     struct arena arena = {0};
     struct graph *g = ARENA_NEW(&arena, struct graph, 1);
@@ -392,14 +406,26 @@ fault graph_build(const struct model_settings *model, struct shape input, size_t
     struct builder b = {.g = g, .place = model->place};
     g->name = network_name(&b, &model->named);
     add_network(&b, model);
-    if (!b.fault)
-        b.fault = graph_finish(g);
     if (b.fault) {
         graph_free(g);
         return b.fault;
     }
+    graph_finish(g);
+    give_keys(g);
     *out = g;
     return OK;
+}
+
+fault graph_build(const struct model_settings *model, struct shape input, size_t classes, struct graph **out)
+{
+    struct graph *g;
+    TRY(graph_build_as_written(model, input, classes, &g));
+    fault f = passes_run(g, ALL_PASSES);
+    if (f)
+        graph_free(g);
+    else
+        *out = g;
+    return f;
 }
 
 void graph_free(struct graph *g)

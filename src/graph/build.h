@@ -53,14 +53,17 @@ struct shape_text {
 };
 struct shape_text shape_text(struct shape s);
 
+/* The multiplications and additions of one sample, forward. */
+double op_flops(const struct graph *g, const struct op *op);
+
 struct model_row { /* what struct kind.row of a named network points to */
     void (*build)(struct builder *b, int x, const struct choice *c);
     int64_t blocks; /* resnet: residual blocks in each of the three stages */
 };
 
-/* Folds relus, numbers everything, counts uses and operations: the last thing done to a graph. */
-fault graph_finish(struct graph *g);
-/* The last two of these alone. */
+/* Numbers everything, counts uses and operations: the last thing done to a whole graph, and again after passes. */
+void graph_finish(struct graph *g);
+/* Two steps of it alone. */
 void graph_count_uses(struct graph *g);
 void graph_count_flops(struct graph *g);
 

@@ -1,8 +1,4 @@
-/* graph.c - what each op keeps, the finishing touches to a built graph, and how parameters start.
- *
- * Finishing folds every relu whose input comes from a batchnorm or an add and goes nowhere else, then closes
- * the gaps in the numbering, counts readers and multiplications.
- */
+/* graph.c - what each op keeps, the finishing touches to a graph, and how parameters start. */
 #include "graph/graph.h"
 
 #include <math.h>
@@ -15,17 +11,17 @@ const struct op_row op_rows[N_OPS] = {
     [OP_BATCHNORM] = {.name = "batchnorm",
                       .keeps_in = true}, /* the folded relu's mask follows from the input */
     [OP_LINEAR] = {.name = "linear", .keeps_in = true},
-    [OP_ADD] = {.name = "add", .keeps_out = true}, /* for the mask of a folded relu */
-    [OP_CONCAT] = {.name = "concat"},
-    [OP_RELU] = {.name = "relu", .keeps_out = true},
-    [OP_TANH] = {.name = "tanh", .keeps_out = true},
-    [OP_SIGMOID] = {.name = "sigmoid", .keeps_out = true},
-    [OP_MAXPOOL] = {.name = "maxpool", .keeps_in = true}, /* the largest is looked for again */
-    [OP_AVGPOOL] = {.name = "avgpool"},
-    [OP_GLOBALPOOL] = {.name = "globalpool"},
-    [OP_SHORTCUT] = {.name = "shortcut"},
+    [OP_ADD] = {.name = "add", .keeps_out = true, .is_fixed = true}, /* for the mask of a folded relu */
+    [OP_CONCAT] = {.name = "concat", .is_fixed = true},
+    [OP_RELU] = {.name = "relu", .keeps_out = true, .is_fixed = true},
+    [OP_TANH] = {.name = "tanh", .keeps_out = true, .is_fixed = true},
+    [OP_SIGMOID] = {.name = "sigmoid", .keeps_out = true, .is_fixed = true},
+    [OP_MAXPOOL] = {.name = "maxpool", .keeps_in = true, .is_fixed = true}, /* the largest is looked for again */
+    [OP_AVGPOOL] = {.name = "avgpool", .is_fixed = true},
+    [OP_GLOBALPOOL] = {.name = "globalpool", .is_fixed = true},
+    [OP_SHORTCUT] = {.name = "shortcut", .is_fixed = true},
     [OP_DROPOUT] = {.name = "dropout"}, /* the mask is a hash of the position */
-    [OP_RESHAPE] = {.name = "reshape"},
+    [OP_RESHAPE] = {.name = "reshape", .is_fixed = true},
     [OP_SEND] = {.name = "send"},
     [OP_RECEIVE] = {.name = "receive"},
     [OP_CROSS_ENTROPY] = {.name = "cross-entropy", .keeps_in = true, .is_loss = true},
@@ -44,55 +40,6 @@ void graph_count_uses(struct graph *g)
                 g->tensors[g->ops[i].in[k]].n_uses++;
 }
 
-/* The op into which this one can be folded, or NULL. */
-static struct op *folds_into(const struct graph *g, const struct op *op)
-{
-    const struct tensor *t = &g->tensors[op->in[0]];
-    if (op->kind != OP_RELU || t->producer < 0 || t->n_uses != 1)
-        return NULL;
-    struct op *before = &g->ops[t->producer];
-    bool can = (before->kind == OP_BATCHNORM || before->kind == OP_ADD) && !before->relu;
-    return can ? before : NULL;
-}
-
-/* A folded relu leaves the graph; who read its output now reads the tensor of the op before it. */
-static fault fold_relus(struct graph *g)
-{
-    int *moved = ARENA_NEW(&g->arena, int, g->n_tensors); /* per old tensor: its new number */
-    if (!moved)
-        return OUT_OF_MEMORY;
-    size_t n_tensors = 1, n_ops = 0;
-    struct op *ops = ARENA_NEW(&g->arena, struct op, g->n_ops);
-    struct tensor *tensors = ARENA_NEW(&g->arena, struct tensor, g->n_tensors);
-    if (!ops || !tensors)
-        return OUT_OF_MEMORY;
-    tensors[0] = g->tensors[0];
-    for (size_t i = 0; i < g->n_ops; i++) {
-        const struct op *op = &g->ops[i];
-        if (folds_into(g, op)) {
-            int x = moved[op->in[0]];
-            ops[tensors[x].producer].relu = true;
-            moved[op->out] = x;
-            continue;
-        }
-        struct op *copy = &ops[n_ops];
-        *copy = *op;
-        for (int k = 0; k < 2; k++)
-            copy->in[k] = op->in[k] < 0 ? -1 : moved[op->in[k]];
-        if (op->out >= 0) {
-            copy->out = moved[op->out] = (int)n_tensors;
-            tensors[n_tensors++] =
-                (struct tensor){.shape = g->tensors[op->out].shape, .producer = (int)n_ops};
-        }
-        n_ops++;
-    }
-    g->ops = ops;
-    g->n_ops = n_ops;
-    g->tensors = tensors;
-    g->n_tensors = n_tensors;
-    return OK;
-}
-
 static void find_learning(struct graph *g)
 {
     for (size_t t = 1; t < g->n_tensors; t++) {
@@ -102,7 +49,7 @@ static void find_learning(struct graph *g)
     }
 }
 
-static double op_flops(const struct graph *g, const struct op *op)
+double op_flops(const struct graph *g, const struct op *op)
 {
     if (op->kind != OP_CONV && op->kind != OP_LINEAR)
         return 0;
@@ -124,6 +71,7 @@ static double backward_flops(const struct graph *g, const struct op *op)
 
 void graph_count_flops(struct graph *g)
 {
+    g->flops_forward = g->flops_learn = 0;
     for (size_t i = 0; i < g->n_ops; i++) {
         g->flops_forward += op_flops(g, &g->ops[i]);
         g->flops_learn += op_flops(g, &g->ops[i]) + backward_flops(g, &g->ops[i]);
@@ -158,15 +106,12 @@ static void number_all(struct graph *g)
         g->params[i].number = i;
 }
 
-fault graph_finish(struct graph *g)
+void graph_finish(struct graph *g)
 {
-    graph_count_uses(g);
-    TRY(fold_relus(g));
     graph_count_uses(g);
     number_all(g);
     find_learning(g);
     graph_count_flops(g);
-    return OK;
 }
 
 static float first_value(const struct param *p, struct rng *r)
@@ -196,7 +141,7 @@ static void fill(const struct param *p, struct rng *r, float *span)
 void graph_init(const struct graph *g, uint64_t seed, float *params, float *stats)
 {
     for (size_t i = 0; i < g->n_params; i++) {
-        struct rng r = rng_stream(seed, 0, RNG_INIT, g->params[i].number);
+        struct rng r = rng_stream(seed, 0, RNG_INIT, g->params[i].key);
         fill(&g->params[i], &r, params);
     }
     for (size_t i = 0; i < g->n_stats; i++)

@@ -5,7 +5,8 @@
  * The graph knows shapes per sample only: the batch is the engine's business, as are devices and layouts. Tensors are
  * written once; tensor 0 is the input. Parameters of all ops form one flat span of floats in the order of `params`
  * (PyTorch's order and layout: weight before bias, [out][in / groups][kh][kw]); the running statistics of batchnorm form
- * another. A relu directly after a batchnorm or an add, their only reader, is folded into that op (`relu`).
+ * another. Once it is built, passes (passes/passes.h) take out what need not be computed: a relu directly after a batchnorm or
+ * an add, their only reader, becomes part of that op (`relu`).
  *
  * A graph may be a part of another (cut.h): then it has that one's ops, tensors and parameters in its own numbering, and
  * what crosses between parts goes through ops of two kinds, OP_SEND and OP_RECEIVE.
@@ -69,13 +70,15 @@ struct op_row {
     bool keeps_in;  /* backward reads the forward input             */
     bool keeps_out; /* backward reads the forward output            */
     bool is_loss;   /* the last op of every whole graph, and no other */
+    bool is_fixed;  /* one function of its inputs wherever it stands: nothing learnt or random, no statistics */
 };
 extern const struct op_row op_rows[N_OPS];
 
 struct op {
     enum op_kind kind;
     const char *name;      /* "layer1.0.conv1": unique in the graph                      */
-    size_t number;         /* its place in the whole graph: what is random goes by it    */
+    size_t number;         /* its place in the whole graph                               */
+    size_t key;            /* what is random in it goes by this, which no pass changes   */
     int in[2];             /* tensors; in[1] is -1 unless kind is OP_ADD or OP_CONCAT; a receive reads nothing, in[0] is 0 */
     int out;               /* tensor; -1 for a loss and OP_SEND                          */
     bool relu;             /* OP_BATCHNORM, OP_ADD: max(0, .) of the result              */
@@ -106,7 +109,8 @@ enum init_kind {
 
 struct param {
     const char *name; /* "layer1.0.conv1.weight" */
-    size_t number;    /* its place in the whole graph: its start goes by it */
+    size_t number;    /* its place in the whole graph                       */
+    size_t key;       /* its start goes by this, which no pass changes      */
     size_t dims[4];
     size_t n_dims;
     size_t offset, size; /* in floats, in the flat span */
@@ -125,6 +129,13 @@ struct crossing {
     size_t at_grad; /* NOT_LEARNT: no gradient comes back            */
 };
 #define NOT_LEARNT ((size_t)-1)
+
+/* An op that a pass has taken out. */
+struct gone {
+    int pass;            /* enum pass_kind (passes/passes.h)                                     */
+    const char *name;    /* the op's                                                             */
+    const char *instead; /* of the op whose output is read in place of its own; NULL: nobody read it */
+};
 
 struct graph {
     struct arena arena;        /* owned: everything below */
@@ -148,11 +159,16 @@ struct graph {
     size_t input_grad_size, output_grad_size; /* of their gradients, sent back, and received    */
     double flops_forward; /* multiply-adds count twice; one sample; convolutions and linear layers */
     double flops_learn;   /* forward, gradient of inputs (not of the graph's input) and of parameters */
+    struct gone *gone;    /* of a whole graph: what passes took out, in turn */
+    size_t n_gone;
 };
 
-/* Builds the network an experiment asks for, for samples of this shape and number of classes. A layer that does not
- * fit the one before is a fault with its place and both shapes. */
+/* Builds the network an experiment asks for, for samples of this shape and number of classes, and simplifies it by all
+ * passes. A layer that does not fit the one before is a fault with its place and both shapes. */
 fault graph_build(const struct model_settings *model, struct shape input, size_t classes, struct graph **out);
+/* The same as its layers are written, before any pass. */
+fault graph_build_as_written(const struct model_settings *model, struct shape input, size_t classes,
+                             struct graph **out);
 void graph_free(struct graph *g);
 
 static inline bool graph_is_whole(const struct graph *g)

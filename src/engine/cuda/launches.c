@@ -186,7 +186,7 @@ static struct call make_call(const struct launches *p, const struct launch_place
     bool receives = op->kind == OP_RECEIVE;
     struct call c = {
         .seats = seats_of(places),
-        .op = (uint32_t)op->number,
+        .op = (uint32_t)op->key,
         .batch = (uint32_t)p->batch,
         .of = (uint32_t)p->setup->batch,
         .learning = p->learning,

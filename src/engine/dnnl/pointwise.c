@@ -148,7 +148,7 @@ INLINE void drop_group(const struct layout *l, size_t sample, const struct drop 
 static void drop(const struct task *t, const struct op_unit *u, int from, int to)
 {
     double rate = t->program->is_learning ? u->op->rate : 0;
-    struct drop d = {rng_hash(t->frame->seed, u->op->number), (uint64_t)ceil(rate * 0x1p24),
+    struct drop d = {rng_hash(t->frame->seed, u->op->key), (uint64_t)ceil(rate * 0x1p24),
                      (float)(1 / (1 - rate))};
     for (size_t i = t->first; i < t->first + t->n; i++)
         for (size_t g = 0; g < u->out.groups; g++)

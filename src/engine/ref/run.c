@@ -66,7 +66,7 @@ static struct ref_call make_call(const struct ref_walk *w, const struct step *s)
                          .in = g->tensors[op->in[0]].shape,
                          .labels = w->labels};
     c.learning = w->grads != NULL;
-    c.key = rng_hash(w->seed, op->number);
+    c.key = rng_hash(w->seed, op->key);
     for (int k = 0; k < 2 && op->in[k] >= 0; k++) {
         c.x[k] = in_memory(w, w->plan->value_at[op->in[k]]);
         c.dx[k] = s->wanted[k] ? in_memory(w, w->plan->grad_at[op->in[k]]) : NULL;
