@@ -132,7 +132,7 @@ struct crossing {
 
 /* An op that a pass has taken out. */
 struct gone {
-    int pass;            /* enum pass_kind (passes/passes.h)                                     */
+    int pass;            /* enum graph_pass (passes/passes.h)                                     */
     const char *name;    /* the op's                                                             */
     const char *instead; /* of the op whose output is read in place of its own; NULL: nobody read it */
 };

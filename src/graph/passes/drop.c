@@ -59,7 +59,7 @@ static void note_unread(struct graph *g, const struct numbering *stays)
 {
     for (size_t i = 0; i < g->n_ops; i++)
         if (stays->ops[i] == GOES && !is_noted(g, &g->ops[i]))
-            g->gone[g->n_gone++] = (struct gone){.pass = PASS_DROP, .name = g->ops[i].name};
+            g->gone[g->n_gone++] = (struct gone){.pass = DROP_PASS, .name = g->ops[i].name};
 }
 
 static void close_params(struct param *list, size_t *n, size_t *size, int *numbers)

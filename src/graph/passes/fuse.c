@@ -25,6 +25,6 @@ void pass_fuse(struct graph *g)
         if (!before)
             continue;
         before->relu = true;
-        pass_replace(g, PASS_FUSE, &g->ops[i], before->out);
+        pass_replace(g, FUSE_PASS, &g->ops[i], before->out);
     }
 }

@@ -41,5 +41,5 @@ void pass_identities(struct graph *g)
 {
     for (size_t i = 0; i < g->n_ops; i++)
         if (is_identity(g, &g->ops[i]))
-            pass_replace(g, PASS_IDENTITIES, &g->ops[i], g->ops[i].in[0]);
+            pass_replace(g, IDENTITIES_PASS, &g->ops[i], g->ops[i].in[0]);
 }

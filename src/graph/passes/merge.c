@@ -38,6 +38,6 @@ void pass_merge(struct graph *g)
     for (size_t i = 0; i < g->n_ops; i++) {
         const struct op *op = &g->ops[i], *same = op_rows[op->kind].is_fixed ? first_equal(g, op) : NULL;
         if (same)
-            pass_replace(g, PASS_MERGE, op, same->out);
+            pass_replace(g, MERGE_PASS, op, same->out);
     }
 }

@@ -1,14 +1,14 @@
 /* passes.c - see passes.h: the passes in turn, and a list of what they took out. */
 #include "graph/passes/passes.h"
 
-const char *const pass_names[N_PASSES] = {"identities", "merge", "fuse", "drop"};
+const char *const pass_names[N_GRAPH_PASSES] = {"identities", "merge", "fuse", "drop"};
 
-static void note(struct graph *g, enum pass_kind pass, const char *name, const char *instead)
+static void note(struct graph *g, enum graph_pass pass, const char *name, const char *instead)
 {
     g->gone[g->n_gone++] = (struct gone){pass, name, instead};
 }
 
-void pass_replace(struct graph *g, enum pass_kind pass, const struct op *op, int by)
+void pass_replace(struct graph *g, enum graph_pass pass, const struct op *op, int by)
 {
     int producer = g->tensors[by].producer;
     for (size_t i = 0; i < g->n_ops; i++)
@@ -21,7 +21,7 @@ void pass_replace(struct graph *g, enum pass_kind pass, const struct op *op, int
 static fault run_each(struct graph *g, unsigned which)
 {
     static void (*const passes[])(struct graph *) = {
-        [PASS_IDENTITIES] = pass_identities, [PASS_MERGE] = pass_merge, [PASS_FUSE] = pass_fuse};
+        [IDENTITIES_PASS] = pass_identities, [MERGE_PASS] = pass_merge, [FUSE_PASS] = pass_fuse};
     TRY(pass_drop(g));
     for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
         if (!(which & 1u << k))
@@ -50,9 +50,9 @@ fault passes_run(struct graph *g, unsigned which)
 
 void pass_tell(const struct gone *gone, FILE *to)
 {
-    static const char *const words[N_PASSES] = {"gives what it reads; its readers read", "computes the same as",
+    static const char *const words[N_GRAPH_PASSES] = {"gives what it reads; its readers read", "computes the same as",
                                                 "is computed by"};
-    if (gone->pass == PASS_DROP)
+    if (gone->pass == DROP_PASS)
         fprintf(to, "%s is read by no op", gone->name);
     else
         fprintf(to, "%s %s %s", gone->name, words[gone->pass], gone->instead);

@@ -21,13 +21,13 @@
 
 #include "graph/build.h"
 
-enum pass_kind { PASS_IDENTITIES, PASS_MERGE, PASS_FUSE, PASS_DROP, N_PASSES };
+enum graph_pass { IDENTITIES_PASS, MERGE_PASS, FUSE_PASS, DROP_PASS, N_GRAPH_PASSES };
 
-extern const char *const pass_names[N_PASSES];
+extern const char *const pass_names[N_GRAPH_PASSES];
 
-/* Runs some of the passes on a whole graph until they find nothing: a sum of 1 << kind. PASS_DROP always is among them. */
+/* Runs some of the passes on a whole graph until they find nothing: a sum of 1 << pass. DROP_PASS always is among them. */
 fault passes_run(struct graph *g, unsigned which);
-#define ALL_PASSES ((1u << N_PASSES) - 1)
+#define ALL_PASSES ((1u << N_GRAPH_PASSES) - 1)
 
 /* What a pass did to an op, in words: "relu1 is computed by bn1". */
 void pass_tell(const struct gone *gone, FILE *to);
@@ -35,7 +35,7 @@ void pass_tell(const struct gone *gone, FILE *to);
 /* ---- for the passes ---- */
 
 /* The readers of an op read another tensor from now on: the op is gone. */
-void pass_replace(struct graph *g, enum pass_kind pass, const struct op *op, int by);
+void pass_replace(struct graph *g, enum graph_pass pass, const struct op *op, int by);
 
 /* Each looks at all ops in turn. The uses are counted before it is called, and nothing is there that nobody reads. */
 void pass_identities(struct graph *g);
