@@ -218,7 +218,7 @@ static fault describe(const struct experiment *e, const struct topology *t, cons
 {
     struct page page;
     TRY(page_open(&page));
-    graph_describe(g, page.out);
+    fault f = graph_describe(g, page.out);
     fputc('\n', page.out);
     describe_rows(e, t, g, page.out);
     fault f = describe_team(e, g, page.out);

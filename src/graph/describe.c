@@ -1,18 +1,10 @@
 /* describe.c - a graph as a table for people. */
-#include <stdio.h>
-#include <string.h>
+#include "graph/describe.h"
 
 #include "base/text.h"
 #include "graph/build.h"
-
-enum { LAYER, WHAT, FROM, OUTPUT, PARAMETERS, COLUMNS };
-enum { CELL = 64 };
-
-struct line {
-    char cells[COLUMNS][CELL];
-};
-
-static const char *const headings[COLUMNS] = {"layer", "what", "from", "output", "parameters"};
+#include "graph/passes/passes.h"
+#include "graph/table.h"
 
 static void print_window(char *text, size_t n, const struct op *op)
 {
@@ -26,93 +18,77 @@ static void print_window(char *text, size_t n, const struct op *op)
         snprintf(text + k, n - (size_t)k, ", groups %zu", op->groups);
 }
 
-static void print_what(char *text, size_t n, const struct op *op)
+struct op_text op_what(const struct op *op)
 {
+    struct op_text what;
     const char *name = op_rows[op->kind].name;
     if (op->kernel)
-        print_window(text, n, op);
+        print_window(what.text, sizeof what.text, op);
     else if (op->kind == OP_SHORTCUT)
-        snprintf(text, n, "%s, stride %zu", name, op->stride);
+        snprintf(what.text, sizeof what.text, "%s, stride %zu", name, op->stride);
     else if (op->kind == OP_DROPOUT)
-        snprintf(text, n, "%s %g", name, op->rate);
+        snprintf(what.text, sizeof what.text, "%s %g", name, op->rate);
     else
-        snprintf(text, n, "%s%s", name, op->relu ? " + relu" : "");
+        snprintf(what.text, sizeof what.text, "%s%s", name, op->relu ? " + relu" : "");
+    return what;
 }
 
-static const char *maker_of(const struct graph *g, int tensor)
+const char *op_reads(const struct graph *g, const struct op *op, int k)
 {
-    int op = g->tensors[tensor].producer;
-    return op < 0 ? "input" : g->ops[op].name;
+    int producer = g->tensors[op->in[k]].producer;
+    return producer < 0 ? "input" : g->ops[producer].name;
+}
+
+size_t op_parameters(const struct graph *g, const struct op *op)
+{
+    return (op->weight >= 0 ? g->params[op->weight].size : 0) + (op->bias >= 0 ? g->params[op->bias].size : 0);
 }
 
 /* What an op reads where that is not just the op before. */
-static void print_from(char *text, size_t n, const struct graph *g, const struct op *op)
+static void add_from(struct table *t, const struct graph *g, const struct op *op)
 {
     if (op->in[1] >= 0)
-        snprintf(text, n, "%s, %s", maker_of(g, op->in[0]), maker_of(g, op->in[1]));
-    else if (g->tensors[op->in[0]].producer != (int)(op - g->ops) - 1)
-        snprintf(text, n, "%s", maker_of(g, op->in[0]));
+        table_cell(t, "%s, %s", op_reads(g, op, 0), op_reads(g, op, 1));
+    else
+        table_cell(t, "%s",
+                   g->tensors[op->in[0]].producer != (int)(op - g->ops) - 1 ? op_reads(g, op, 0) : "");
 }
 
-static struct line op_line(const struct graph *g, const struct op *op)
+static void add_op(struct table *t, const struct graph *g, const struct op *op)
 {
-    struct line l = {0};
-    size_t n_params = 0;
-    n_params += op->weight >= 0 ? g->params[op->weight].size : 0;
-    n_params += op->bias >= 0 ? g->params[op->bias].size : 0;
-    snprintf(l.cells[LAYER], CELL, "%s", op->name);
-    print_what(l.cells[WHAT], CELL, op);
-    print_from(l.cells[FROM], CELL, g, op);
-    if (op->out >= 0)
-        snprintf(l.cells[OUTPUT], CELL, "%.60s", shape_text(g->tensors[op->out].shape).text);
-    if (n_params)
-        snprintf(l.cells[PARAMETERS], CELL, "%s", text_count(n_params).text);
-    return l;
+    table_cell(t, "%s", op->name);
+    table_cell(t, "%s", op_what(op).text);
+    add_from(t, g, op);
+    table_cell(t, "%s", op->out >= 0 ? shape_text(g->tensors[op->out].shape).text : "");
+    table_count(t, (double)op_parameters(g, op));
 }
 
-static void widen(size_t width[COLUMNS], const struct line *l)
+static fault print_table(FILE *to, const struct graph *g)
 {
-    for (int c = 0; c < COLUMNS; c++)
-        if (strlen(l->cells[c]) > width[c])
-            width[c] = strlen(l->cells[c]);
+    static const bool right[] = {false, false, false, false, true};
+    static const char *const headings[] = {"layer", "what", "from", "output", "parameters"};
+    struct table t = {.n_columns = sizeof right, .right = right};
+    for (size_t c = 0; c < t.n_columns; c++)
+        table_cell(&t, "%s", headings[c]);
+    table_cell(&t, "input");
+    table_cell(&t, "%s", "");
+    table_cell(&t, "%s", "");
+    table_cell(&t, "%s", shape_text(g->input).text);
+    table_cell(&t, "%s", "");
+    for (size_t i = 0; i < g->n_ops; i++)
+        add_op(&t, g, &g->ops[i]);
+    return table_print(&t, to);
 }
 
-/* A column without width is left out. */
-static void print_line(FILE *to, const size_t width[COLUMNS], const struct line *l)
+/* Fused relus stand with the op that they are part of. */
+static void print_gone(FILE *to, const struct graph *g)
 {
-    char text[COLUMNS * (CELL + 2)];
-    int n = 0;
-    for (int c = 0; c < COLUMNS; c++) {
-        int side = c == PARAMETERS ? (int)width[c] : -(int)width[c];
-        if (width[c])
-            n += snprintf(text + n, sizeof text - (size_t)n, "%s%*s", c ? "  " : "", side, l->cells[c]);
-    }
-    while (n > 0 && text[n - 1] == ' ')
-        n--;
-    fprintf(to, "%.*s\n", n, text);
-}
-
-static void print_table(FILE *to, const struct graph *g)
-{
-    struct line head = {0}, input = {{"input"}};
-    size_t width[COLUMNS] = {0};
-    for (int c = 0; c < COLUMNS; c++)
-        snprintf(head.cells[c], CELL, "%s", headings[c]);
-    snprintf(input.cells[OUTPUT], CELL, "%.60s", shape_text(g->input).text);
-    widen(width, &input);
-    for (size_t i = 0; i < g->n_ops; i++) {
-        struct line l = op_line(g, &g->ops[i]);
-        widen(width, &l);
-    }
-    if (!width[FROM])
-        head.cells[FROM][0] = '\0';
-    widen(width, &head);
-    print_line(to, width, &head);
-    print_line(to, width, &input);
-    for (size_t i = 0; i < g->n_ops; i++) {
-        struct line l = op_line(g, &g->ops[i]);
-        print_line(to, width, &l);
-    }
+    for (size_t i = 0; i < g->n_gone; i++)
+        if (g->gone[i].pass != FUSE_PASS) {
+            fputs("not computed: ", to);
+            pass_tell(&g->gone[i], to);
+            fputc('\n', to);
+        }
 }
 
 static void print_flops(FILE *to, double flops)
@@ -132,8 +108,10 @@ static void print_totals(FILE *to, const struct graph *g)
     fprintf(to, " learning, a sample\n");
 }
 
-void graph_describe(const struct graph *g, FILE *to)
+fault graph_describe(const struct graph *g, FILE *to)
 {
-    print_table(to, g);
+    TRY(print_table(to, g));
+    print_gone(to, g);
     print_totals(to, g);
+    return OK;
 }

@@ -189,8 +189,8 @@ static inline bool graph_has_loss(const struct graph *g)
 /* Fills the parameters (g->size floats) and statistics (mean 0, variance 1) as the network wants them at the start. */
 void graph_init(const struct graph *g, uint64_t seed, float *params, float *stats);
 
-/* One line a layer: name, kind, settings, output shape, parameters; for `veche check`. */
-void graph_describe(const struct graph *g, FILE *to);
+/* One line a layer: name, kind, settings, output shape, parameters, and what passes left out; for `veche check`. */
+fault graph_describe(const struct graph *g, FILE *to);
 
 /* The floating-point operations of an op for one sample: forward, and backward for the gradient of its inputs (0 where no
  * parameters lie before them) and of its parameters. */

@@ -248,6 +248,18 @@ static struct graph *by_hand(void (*build)(struct builder *b, int x, const struc
     return g;
 }
 
+/* But for what went. */
+static void expect_described_as(struct graph *g, const struct graph *as)
+{
+    size_t n_gone = g->n_gone;
+    g->n_gone = 0;
+    char *text = described(g), *other = described(as);
+    assert_string_equal(text, other);
+    g->n_gone = n_gone;
+    free(text);
+    free(other);
+}
+
 /* The dead branch stands in the middle: numbers behind it move up, starts stay. */
 static void what_nobody_reads_is_dropped_with_its_parameters(void **state)
 {
@@ -256,10 +268,7 @@ static void what_nobody_reads_is_dropped_with_its_parameters(void **state)
     must(passes_run(after, ONLY(DROP_PASS)));
     expect_gone(after, "drop dead.conv: , drop dead.norm: , drop dead.drop: , drop dead.end: ");
     assert_int_equal(before->n_ops, after->n_ops + 4);
-    char *text = described(after), *other = described(never);
-    assert_string_equal(text, other);
-    free(text);
-    free(other);
+    expect_described_as(after, never);
     struct life one = live(&engine_ref, after, NULL), two = live(&engine_ref, never, one.start);
     expect_same_bits(&one, &two);
     float *start = calloc(before->size + before->stats_size, sizeof *start);
@@ -505,6 +514,29 @@ static void a_relu_becomes_part_of_the_op_before_it_to_the_bit(void **state)
 
 /* ---- all of them ---- */
 
+static void what_is_not_computed_is_told(void **state)
+{
+    (void)state;
+    struct network net = {0};
+    static const char *const kinds[] = {"tanh"};
+    add_twins(&net, kinds, 1);
+    net_join(&net, "add", (const char *const[]){"a", "b"}, 2);
+    net_layer(&net, "relu");
+    net_dropout(&net, 0);
+    net_linear(&net, 3);
+    struct graph *g = passed(&net, small, ALL_PASSES);
+    char *text = described(g);
+    const char *told = strstr(text, "not computed");
+    static const char expected[] = "not computed: 5 gives what it reads; its readers read 4\n"
+                                   "not computed: b computes the same as a\n"
+                                   "layers: ";
+    assert_non_null(told);
+    assert_int_equal(strncmp(told, expected, strlen(expected)), 0);
+    free(text);
+    graph_free(g);
+    net_release(&net);
+}
+
 static void one_pass_makes_work_for_the_others(void **state)
 {
     (void)state;
@@ -642,6 +674,7 @@ int main(void)
         cmocka_unit_test(what_learns_or_is_random_or_differs_is_not_merged),
         cmocka_unit_test(sums_are_equal_only_in_the_same_order),
         cmocka_unit_test(a_relu_becomes_part_of_the_op_before_it_to_the_bit),
+        cmocka_unit_test(what_is_not_computed_is_told),
         cmocka_unit_test(one_pass_makes_work_for_the_others),
         cmocka_unit_test(random_networks_keep_their_function),
         cmocka_unit_test(every_engine_learns_what_passes_have_left),

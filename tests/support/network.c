@@ -170,8 +170,8 @@ char *described(const struct graph *g)
     struct page page;
     char *text;
     assert_null(page_open(&page));
-    graph_describe(g, page.out);
-    assert_null(page_close(&page, OK, &text));
+    fault f = graph_describe(g, page.out);
+    assert_null(page_close(&page, f, &text));
     return text;
 }
 
