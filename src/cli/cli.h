@@ -14,6 +14,7 @@ int cli_check(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_data(int argc, char **argv);
 int cli_topology(int argc, char **argv);
+int cli_graph(int argc, char **argv);
 int cli_resume(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_report(int argc, char **argv);
@@ -23,6 +24,8 @@ int cli_bench(int argc, char **argv);
 int cli_fault(veche_fault *f);
 /* Prints a text of the library on stdout and frees it. */
 void cli_print(char *text);
+/* save.c: a text as a file, which appears whole or not at all; the exit code. */
+int cli_save(const char *path, const char *text);
 /* streams.c: before anything is opened. False: there is no /dev/null. From then on a stdout that does not take what is printed is
  * said at the end, and makes the exit code 1. */
 bool streams_open(void);

@@ -16,6 +16,7 @@ static const struct command {
     {"data", "list | get NAME | verify NAME", "data sets: what is here, fetch, verify", cli_data},
     {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing",
      cli_topology},
+    {"graph", "FILE [--cut LAYER] [--svg FILE]", "a network: operations, parts, a drawing", cli_graph},
     {"resume", "RUN", "go on from the last checkpoint, or with a comparison", cli_resume},
     {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
     {"bench", "KIND [key=value ...]", "figures as JSON: engine, local, mix or allreduce", cli_bench},

@@ -59,7 +59,7 @@ fault table_print(struct table *t, FILE *to)
 {
     size_t width[TABLE_MOST_COLUMNS] = {0};
     bool is_whole = !t->is_out_of_memory;
-    if (is_whole) {
+    if (is_whole && t->n_cells > t->n_columns) {
         measure(t, width);
         for (size_t i = 0; i < t->n_cells; i += t->n_columns)
             print_row(t, t->cells + i, width, to);

@@ -4,7 +4,8 @@
  *   table_cell(&t, "layer"); ...          row by row, the headings first
  *   fault f = table_print(&t, to);
  *
- * A column in which nothing but its heading stands is left out, as are spaces at the ends of lines.
+ * A column in which nothing but its heading stands is left out, as are spaces at the ends of lines. A table of headings alone is
+ * nothing at all.
  */
 #ifndef VECHE_GRAPH_TABLE_H
 #define VECHE_GRAPH_TABLE_H
