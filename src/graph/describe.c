@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "graph/build.h"
 #include "graph/passes/passes.h"
-#include "graph/table.h"
+#include "graph/columns.h"
 
 static void print_window(char *text, size_t n, const struct op *op)
 {
@@ -45,39 +45,39 @@ size_t op_parameters(const struct graph *g, const struct op *op)
 }
 
 /* What an op reads where that is not just the op before. */
-static void add_from(struct table *t, const struct graph *g, const struct op *op)
+static void add_from(struct columns *t, const struct graph *g, const struct op *op)
 {
     if (op->in[1] >= 0)
-        table_cell(t, "%s, %s", op_reads(g, op, 0), op_reads(g, op, 1));
+        columns_cell(t, "%s, %s", op_reads(g, op, 0), op_reads(g, op, 1));
     else
-        table_cell(t, "%s",
+        columns_cell(t, "%s",
                    g->tensors[op->in[0]].producer != (int)(op - g->ops) - 1 ? op_reads(g, op, 0) : "");
 }
 
-static void add_op(struct table *t, const struct graph *g, const struct op *op)
+static void add_op(struct columns *t, const struct graph *g, const struct op *op)
 {
-    table_cell(t, "%s", op->name);
-    table_cell(t, "%s", op_what(op).text);
+    columns_cell(t, "%s", op->name);
+    columns_cell(t, "%s", op_what(op).text);
     add_from(t, g, op);
-    table_cell(t, "%s", op->out >= 0 ? shape_text(g->tensors[op->out].shape).text : "");
-    table_count(t, (double)op_parameters(g, op));
+    columns_cell(t, "%s", op->out >= 0 ? shape_text(g->tensors[op->out].shape).text : "");
+    columns_count(t, (double)op_parameters(g, op));
 }
 
 static fault print_table(FILE *to, const struct graph *g)
 {
     static const bool right[] = {false, false, false, false, true};
     static const char *const headings[] = {"layer", "what", "from", "output", "parameters"};
-    struct table t = {.n_columns = sizeof right, .right = right};
+    struct columns t = {.n_columns = sizeof right, .right = right};
     for (size_t c = 0; c < t.n_columns; c++)
-        table_cell(&t, "%s", headings[c]);
-    table_cell(&t, "input");
-    table_cell(&t, "%s", "");
-    table_cell(&t, "%s", "");
-    table_cell(&t, "%s", shape_text(g->input).text);
-    table_cell(&t, "%s", "");
+        columns_cell(&t, "%s", headings[c]);
+    columns_cell(&t, "input");
+    columns_cell(&t, "%s", "");
+    columns_cell(&t, "%s", "");
+    columns_cell(&t, "%s", shape_text(g->input).text);
+    columns_cell(&t, "%s", "");
     for (size_t i = 0; i < g->n_ops; i++)
         add_op(&t, g, &g->ops[i]);
-    return table_print(&t, to);
+    return columns_print(&t, to);
 }
 
 /* Fused relus stand with the op that they are part of. */

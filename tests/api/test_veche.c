@@ -157,10 +157,10 @@ static void a_stopped_run_goes_on_to_the_same_bits(void **state)
     veche_close(calm);
 }
 
-/* All that is written of a run and of a graph, as text. */
+/* All that is written of a run, of a topology and of a network, as text. */
 static char *everything_of(const char *run)
 {
-    char *all = NULL, *texts[9] = {0};
+    char *all = NULL, *texts[12] = {0};
     size_t n = 0;
     veche_report *report = NULL;
     static const char *const formats[] = {"text", "json", "html", "svg:accuracy"};
@@ -172,9 +172,10 @@ static char *everything_of(const char *run)
     must(veche_list(NULL, &texts[7]));
     veche_experiment *e = parsed();
     must(veche_print(e, &texts[8]));
+    must(veche_graph(e, NULL, 0, &texts[9], &texts[10], &texts[11]));
     veche_experiment_free(e);
     FILE *out = open_memstream(&all, &n);
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < 12; i++) {
         fputs(texts[i], out);
         free(texts[i]);
     }

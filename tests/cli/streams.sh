@@ -45,7 +45,7 @@ closed input <&- >input.out 2>&1
 whole input 0
 
 into_full() { "$veche" "$@" >/dev/full; }
-for words in --help --version 'list sets' 'data list' 'run --help' 'check exp.yaml' 'topology cycle:4 --json'; do
+for words in --help --version 'list sets' 'data list' 'run --help' 'check exp.yaml' 'graph exp.yaml' 'topology cycle:4 --json'; do
     faults "a full disk for $words" 'standard output cannot be written' into_full $words
 done
 

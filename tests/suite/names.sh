@@ -15,7 +15,7 @@ data            data dataset feed split catalogue cifar file folder idx intake k
                 samples scan blobs images spirals
 data/stream     stream window ahead extents
 data/fetch      fetch child unpack
-graph           graph build layer layers model names op plan shape table
+graph           graph build layer layers model names op plan shape columns
 graph/passes    pass passes
 graph/view      view traffic
 optim           optim schedule adagrad adam adamw rmsprop sgd

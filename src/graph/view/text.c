@@ -4,33 +4,33 @@
 #include "graph/build.h"
 #include "graph/describe.h"
 #include "graph/passes/passes.h"
-#include "graph/table.h"
+#include "graph/columns.h"
 #include "graph/view/view.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-static void add_headings(struct table *t, const char *const *headings)
+static void add_headings(struct columns *t, const char *const *headings)
 {
     for (size_t c = 0; c < t->n_columns; c++)
-        table_cell(t, "%s", headings[c]);
+        columns_cell(t, "%s", headings[c]);
 }
 
-static void add_op(struct table *t, const struct graph *g, size_t i, const size_t *part_of)
+static void add_op(struct columns *t, const struct graph *g, size_t i, const size_t *part_of)
 {
     const struct op *op = &g->ops[i];
     struct shape out = op->out < 0 ? (struct shape){0} : g->tensors[op->out].shape;
-    table_cell(t, "%zu", i);
+    columns_cell(t, "%zu", i);
     if (part_of)
-        table_cell(t, "%zu", part_of[i]);
+        columns_cell(t, "%zu", part_of[i]);
     else
-        table_cell(t, "%s", "");
-    table_cell(t, "%s", op->name);
-    table_cell(t, "%s", op_what(op).text);
-    table_cell(t, "%s%s%s", op_reads(g, op, 0), op->in[1] < 0 ? "" : ", ", op->in[1] < 0 ? "" : op_reads(g, op, 1));
-    table_cell(t, "%s", op->out < 0 ? "" : shape_text(out).text);
-    table_count(t, (double)shape_size(out));
-    table_count(t, (double)op_parameters(g, op));
-    table_count(t, op_flops(g, op) / 2);
+        columns_cell(t, "%s", "");
+    columns_cell(t, "%s", op->name);
+    columns_cell(t, "%s", op_what(op).text);
+    columns_cell(t, "%s%s%s", op_reads(g, op, 0), op->in[1] < 0 ? "" : ", ", op->in[1] < 0 ? "" : op_reads(g, op, 1));
+    columns_cell(t, "%s", op->out < 0 ? "" : shape_text(out).text);
+    columns_count(t, (double)shape_size(out));
+    columns_count(t, (double)op_parameters(g, op));
+    columns_count(t, op_flops(g, op) / 2);
 }
 
 static fault print_ops(FILE *to, const struct graph *g, const size_t *part_of)
@@ -38,11 +38,11 @@ static fault print_ops(FILE *to, const struct graph *g, const size_t *part_of)
     static const bool right[] = {true, true, false, false, false, false, true, true, true};
     static const char *const headings[] = {"op",     "part",   "layer",      "what",         "reads",
                                            "output", "floats", "parameters", "multiply-adds"};
-    struct table t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
+    struct columns t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
     add_headings(&t, headings);
     for (size_t i = 0; i < g->n_ops; i++)
         add_op(&t, g, i, part_of);
-    return table_print(&t, to);
+    return columns_print(&t, to);
 }
 
 static void print_sums(FILE *to, const char *when, const struct graph *g)
@@ -67,38 +67,38 @@ static fault print_parts(FILE *to, const struct network_view *v, const struct tr
 {
     static const bool right[] = {true, false, true, true, true};
     static const char *const headings[] = {"part", "begins with", "operations", "parameters", "multiply-adds"};
-    struct table t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
+    struct columns t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
     add_headings(&t, headings);
     for (size_t k = 0; k < v->n_parts; k++) {
         const struct part_load *p = &traffic->parts[k];
-        table_cell(&t, "%zu", k);
-        table_cell(&t, "%s", v->g->ops[p->first_op].name);
-        table_count(&t, (double)p->n_ops);
-        table_count(&t, (double)p->parameters);
-        table_count(&t, p->flops_forward / 2);
+        columns_cell(&t, "%zu", k);
+        columns_cell(&t, "%s", v->g->ops[p->first_op].name);
+        columns_count(&t, (double)p->n_ops);
+        columns_count(&t, (double)p->parameters);
+        columns_count(&t, p->flops_forward / 2);
     }
     fprintf(to, "\nparts:\n");
-    return table_print(&t, to);
+    return columns_print(&t, to);
 }
 
 static fault print_traffic(FILE *to, const struct network_view *v, const struct traffic *traffic)
 {
     static const bool right[] = {false, false, true, true, true, true};
     static const char *const headings[] = {"made by", "output", "from part", "to part", "forward", "back"};
-    struct table t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
+    struct columns t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
     add_headings(&t, headings);
     for (size_t i = 0; i < traffic->n_crossed; i++) {
         const struct crossed *c = &traffic->crossed[i];
         const struct tensor *tensor = &v->g->tensors[c->tensor];
-        table_cell(&t, "%s", v->g->ops[tensor->producer].name);
-        table_cell(&t, "%s", shape_text(tensor->shape).text);
-        table_cell(&t, "%zu", c->from);
-        table_cell(&t, "%zu", c->to);
-        table_count(&t, (double)(c->floats * sizeof(float)));
-        table_count(&t, (double)(c->floats_back * sizeof(float)));
+        columns_cell(&t, "%s", v->g->ops[tensor->producer].name);
+        columns_cell(&t, "%s", shape_text(tensor->shape).text);
+        columns_cell(&t, "%zu", c->from);
+        columns_cell(&t, "%zu", c->to);
+        columns_count(&t, (double)(c->floats * sizeof(float)));
+        columns_count(&t, (double)(c->floats_back * sizeof(float)));
     }
     fprintf(to, "\nwhat crosses, in bytes a sample:%s\n", traffic->n_crossed ? "" : " nothing");
-    return table_print(&t, to);
+    return columns_print(&t, to);
 }
 
 static fault print_cut(FILE *to, const struct network_view *v)

@@ -1,5 +1,5 @@
-/* table.c - see table.h. */
-#include "graph/table.h"
+/* columns.c - see columns.h. */
+#include "graph/columns.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-void table_cell(struct table *t, const char *format, ...)
+void columns_cell(struct columns *t, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -24,12 +24,12 @@ void table_cell(struct table *t, const char *format, ...)
         t->is_out_of_memory = true;
 }
 
-void table_count(struct table *t, double n)
+void columns_count(struct columns *t, double n)
 {
-    table_cell(t, "%s", n ? text_count((size_t)n).text : "");
+    columns_cell(t, "%s", n ? text_count((size_t)n).text : "");
 }
 
-static void measure(const struct table *t, size_t *width)
+static void measure(const struct columns *t, size_t *width)
 {
     for (size_t i = 0; i < t->n_cells; i++)
         width[i % t->n_columns] = larger(width[i % t->n_columns], i < t->n_columns ? 0 : strlen(t->cells[i]));
@@ -38,7 +38,7 @@ static void measure(const struct table *t, size_t *width)
             width[c] = larger(width[c], strlen(t->cells[c]));
 }
 
-static void print_row(const struct table *t, const char **cells, const size_t *width, FILE *to)
+static void print_row(const struct columns *t, const char **cells, const size_t *width, FILE *to)
 {
     size_t spaces = t->indent; /* that are not printed yet, nor ever at the end of a line */
     for (size_t c = 0; c < t->n_columns; c++) {
@@ -55,9 +55,9 @@ static void print_row(const struct table *t, const char **cells, const size_t *w
     fputc('\n', to);
 }
 
-fault table_print(struct table *t, FILE *to)
+fault columns_print(struct columns *t, FILE *to)
 {
-    size_t width[TABLE_MOST_COLUMNS] = {0};
+    size_t width[MOST_COLUMNS] = {0};
     bool is_whole = !t->is_out_of_memory;
     if (is_whole && t->n_cells > t->n_columns) {
         measure(t, width);
