@@ -42,8 +42,8 @@ static fault cut_and_show(struct network_view v, const char *const *cut, size_t 
     return f;
 }
 
-veche_fault *veche_graph(const veche_experiment *e, const char *const *cut, size_t n_cut, char **text, char **json,
-                         char **svg)
+veche_fault *veche_graph(const veche_experiment *e, const char *const *cut, size_t n_cut, char **text,
+                         char **json, char **svg)
 {
     PLAIN_NUMBERS;
     char **const asked[] = {text, json, svg};

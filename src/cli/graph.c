@@ -76,7 +76,8 @@ static int show(const struct words *w, const veche_experiment *e)
 int cli_graph(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"cut", 'c', "LAYER,...", 0, "Show the network in parts; each of these layers is the first of a part", 0},
+        {"cut", 'c', "LAYER,...", 0, "Show the network in parts; each of these layers is the first of a part",
+         0},
         {"json", 'j', 0, 0, "Print one JSON object", 0},
         {"svg", 's', "FILE", 0, "Draw the network into FILE", 0},
         {0}};
@@ -84,7 +85,8 @@ int cli_graph(int argc, char **argv)
         options,
         take_word,
         "FILE [key=value ...]",
-        "Shows the network of the experiment in FILE: its operations as they are written, what is simplified, what is "
+        "Shows the network of the experiment in FILE: its operations as they are written, what is "
+        "simplified, what is "
         "computed, and how large it is. With --cut also its parts, and what crosses from one to another.",
         NULL,
         NULL,

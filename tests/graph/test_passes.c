@@ -39,8 +39,9 @@ static void expect_gone(const struct graph *g, const char *list)
 {
     char text[2000] = "";
     for (size_t i = 0, n = 0; i < g->n_gone; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %s: %s", i ? ", " : "", pass_names[g->gone[i].pass],
-                              g->gone[i].name, g->gone[i].instead ? g->gone[i].instead : "");
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %s: %s", i ? ", " : "",
+                              pass_names[g->gone[i].pass], g->gone[i].name,
+                              g->gone[i].instead ? g->gone[i].instead : "");
     assert_string_equal(text, list);
 }
 
@@ -56,8 +57,8 @@ static bool has_op(const struct graph *g, const char *name)
 
 /* What came of a network in an engine. */
 struct life {
-    const struct graph *g;                /* borrowed */
-    double loss[LESSONS], examined[2];    /* in exams: before the first lesson, and after the last */
+    const struct graph *g;             /* borrowed */
+    double loss[LESSONS], examined[2]; /* in exams: before the first lesson, and after the last */
     size_t hits[LESSONS];
     float *start, *first, *params, *stats; /* parameters, gradient of the first lesson, ... as they ended */
 };
@@ -130,7 +131,8 @@ static const struct param *same_param(const struct param *list, size_t n, const 
 }
 
 /* Of each that stays: the floats of one row against those of the other. */
-static void expect_same_floats(const struct life *a, const float *of_a, const struct life *b, const float *of_b)
+static void expect_same_floats(const struct life *a, const float *of_a, const struct life *b,
+                               const float *of_b)
 {
     for (size_t i = 0; i < b->g->n_params; i++) {
         const struct param *p = &b->g->params[i], *q = same_param(a->g->params, a->g->n_params, p);

@@ -51,7 +51,8 @@ static void the_tables_show_a_network_before_and_after_the_passes_and_its_parts(
         "  identities: end gives what it reads; its readers read 2\n"
         "  fuse: 2 is computed by 1\n"
         "\n"
-        "after the passes: 6 operations, 855 parameters; a sample takes 1,027 floats and 5,376 multiply-adds\n"
+        "after the passes: 6 operations, 855 parameters; a sample takes 1,027 floats and 5,376 "
+        "multiply-adds\n"
         "  op  part  layer      what              reads      output     floats  parameters  multiply-adds\n"
         "   0     0  stem       conv 3x3, pad 1   input      4 x 8 x 8     256          76          4,608\n"
         "   1     1  1          batchnorm + relu  stem       4 x 8 x 8     256           8\n"
@@ -83,13 +84,14 @@ static void a_network_that_passes_leave_alone_is_shown_once(void **state)
     struct network_view v = {.written = g, .g = g};
     char *text = NULL;
     must(view_text(&v, &text));
-    assert_string_equal(text, "logistic: samples of 2, 3 classes\n"
-                              "\n"
-                              "as written: 2 operations, 9 parameters; a sample takes 3 floats and 6 multiply-adds\n"
-                              "passes: nothing to change\n"
-                              "  op  layer   what           reads   output  floats  parameters  multiply-adds\n"
-                              "   0  linear  linear         input   3            3           9              6\n"
-                              "   1  loss    cross-entropy  linear\n");
+    assert_string_equal(
+        text, "logistic: samples of 2, 3 classes\n"
+              "\n"
+              "as written: 2 operations, 9 parameters; a sample takes 3 floats and 6 multiply-adds\n"
+              "passes: nothing to change\n"
+              "  op  layer   what           reads   output  floats  parameters  multiply-adds\n"
+              "   0  linear  linear         input   3            3           9              6\n"
+              "   1  loss    cross-entropy  linear\n");
     free(text);
     graph_free(g);
 }
@@ -232,13 +234,15 @@ static void names_at_which_nothing_can_be_cut_are_refused(void **state)
     struct graph *g = model_build("resnet20", (struct shape){3, 8, 8}, 10);
     static const struct {
         const char *layers[2], *words;
-    } bad[] = {{{"conv1"}, "'conv1' begins the network, so that nothing would be left for the part before it"},
-               {{"linaer"}, "resnet20 has no layer 'linaer'; did you mean 'linear'?"},
-               {{"layer9"}, "resnet20 has no layer 'layer9'; did you mean 'layer1'?"},
-               {{"transformer"}, "resnet20 has no layer 'transformer'; `veche graph` without a cut lists them"},
-               {{"layer1.2.relu2"}, "no part can begin with 'layer1.2.relu2', in whose place 'layer1.2.add' is read (pass fuse)"},
-               {{"layer3", "layer2"}, "'layer2' does not stand behind 'layer3'"},
-               {{"pool", "pool"}, "'pool' does not stand behind 'pool'"}};
+    } bad[] = {
+        {{"conv1"}, "'conv1' begins the network, so that nothing would be left for the part before it"},
+        {{"linaer"}, "resnet20 has no layer 'linaer'; did you mean 'linear'?"},
+        {{"layer9"}, "resnet20 has no layer 'layer9'; did you mean 'layer1'?"},
+        {{"transformer"}, "resnet20 has no layer 'transformer'; `veche graph` without a cut lists them"},
+        {{"layer1.2.relu2"},
+         "no part can begin with 'layer1.2.relu2', in whose place 'layer1.2.add' is read (pass fuse)"},
+        {{"layer3", "layer2"}, "'layer2' does not stand behind 'layer3'"},
+        {{"pool", "pool"}, "'pool' does not stand behind 'pool'"}};
     size_t part_of[128];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         must_fail(view_cut_at(g, bad[i].layers, bad[i].layers[1] ? 2 : 1, part_of), bad[i].words);

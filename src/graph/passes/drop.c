@@ -110,8 +110,8 @@ static void close_ops(struct graph *g, const struct numbering *stays)
 
 static fault drop(struct graph *g, struct arena *arena)
 {
-    struct numbering stays = {all_go(arena, g->n_ops), all_go(arena, g->n_tensors), all_go(arena, g->n_params),
-                              all_go(arena, g->n_stats)};
+    struct numbering stays = {all_go(arena, g->n_ops), all_go(arena, g->n_tensors),
+                              all_go(arena, g->n_params), all_go(arena, g->n_stats)};
     if (!stays.ops || !stays.tensors || !stays.params || !stays.stats)
         return OUT_OF_MEMORY;
     if (find_staying(g, &stays) == g->n_ops)

@@ -50,8 +50,8 @@ fault passes_run(struct graph *g, unsigned which)
 
 void pass_tell(const struct gone *gone, FILE *to)
 {
-    static const char *const words[N_GRAPH_PASSES] = {"gives what it reads; its readers read", "computes the same as",
-                                                "is computed by"};
+    static const char *const words[N_GRAPH_PASSES] = {"gives what it reads; its readers read",
+                                                      "computes the same as", "is computed by"};
     if (gone->pass == DROP_PASS)
         fprintf(to, "%s is read by no op", gone->name);
     else

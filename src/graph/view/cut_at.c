@@ -40,9 +40,10 @@ static fault no_such_layer(const struct graph *g, const char *layer)
     struct arena arena = {0};
     struct shown said = text_shown(layer);
     const char **names = cut_names(g, &arena), *nearest = names ? text_nearest(layer, nth, names) : NULL;
-    fault f = nearest ? FAIL(FAULT_USAGE, "%s has no layer '%s'; did you mean '%s'?", g->name, said.text, nearest)
-                      : FAIL(FAULT_USAGE, "%s has no layer '%s'; `veche graph` without a cut lists them", g->name,
-                             said.text);
+    fault f = nearest
+                  ? FAIL(FAULT_USAGE, "%s has no layer '%s'; did you mean '%s'?", g->name, said.text, nearest)
+                  : FAIL(FAULT_USAGE, "%s has no layer '%s'; `veche graph` without a cut lists them", g->name,
+                         said.text);
     arena_release(&arena);
     return f;
 }
@@ -53,7 +54,8 @@ static fault refuse_gone(const struct graph *g, const char *layer)
     for (size_t i = 0; i < g->n_gone; i++)
         if (text_is(g->gone[i].name, layer))
             return g->gone[i].instead
-                       ? FAIL(FAULT_USAGE, "no part can begin with '%s', in whose place '%s' is read (pass %s)", layer,
+                       ? FAIL(FAULT_USAGE,
+                              "no part can begin with '%s', in whose place '%s' is read (pass %s)", layer,
                               g->gone[i].instead, pass_names[g->gone[i].pass])
                        : FAIL(FAULT_USAGE, "no part can begin with '%s', which no op reads", layer);
     return OK;
@@ -78,11 +80,14 @@ fault view_cut_at(const struct graph *g, const char *const *layers, size_t n, si
         if (k < n)
             TRY(find_first(g, layers[k], &end));
         if (end == 0)
-            return FAIL(FAULT_USAGE, "'%s' begins the network, so that nothing would be left for the part before it",
+            return FAIL(FAULT_USAGE,
+                        "'%s' begins the network, so that nothing would be left for the part before it",
                         text_shown(layers[k]).text);
         if (end <= begin)
-            return FAIL(FAULT_USAGE, "'%s' does not stand behind '%s': the layers that parts begin with are named in their order",
-                        text_shown(layers[k]).text, text_shown(layers[k - 1]).text);
+            return FAIL(
+                FAULT_USAGE,
+                "'%s' does not stand behind '%s': the layers that parts begin with are named in their order",
+                text_shown(layers[k]).text, text_shown(layers[k - 1]).text);
         for (; begin < end; begin++)
             part_of[begin] = k;
     }

@@ -28,11 +28,11 @@ static json_t *op_json(const struct graph *g, size_t i, const size_t *part_of)
     const struct op *op = &g->ops[i];
     bool has_out = op->out >= 0;
     struct shape out = has_out ? g->tensors[op->out].shape : (struct shape){0};
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I}", "name", op->name, "kind", op_rows[op->kind].name, "what",
-                  op_what(op).text, "reads", reads_json(g, op), "output", has_out ? shape_json(out) : json_null(),
-                  "floats", (json_int_t)shape_size(out), "parameters", (json_int_t)op_parameters(g, op),
-                  "multiply_adds", (json_int_t)(op_flops(g, op) / 2));
+    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I}", "name", op->name, "kind",
+                               op_rows[op->kind].name, "what", op_what(op).text, "reads", reads_json(g, op),
+                               "output", has_out ? shape_json(out) : json_null(), "floats",
+                               (json_int_t)shape_size(out), "parameters", (json_int_t)op_parameters(g, op),
+                               "multiply_adds", (json_int_t)(op_flops(g, op) / 2));
     if (object && part_of && json_object_set_new(object, "part", json_integer((json_int_t)part_of[i])) != 0) {
         json_decref(object);
         object = NULL;
@@ -62,8 +62,8 @@ static json_t *passes_json(const struct graph *g)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < g->n_gone; i++)
-        list = with(list, json_pack("{s:s, s:s, s:s?}", "pass", pass_names[g->gone[i].pass], "op", g->gone[i].name,
-                                    "instead", g->gone[i].instead));
+        list = with(list, json_pack("{s:s, s:s, s:s?}", "pass", pass_names[g->gone[i].pass], "op",
+                                    g->gone[i].name, "instead", g->gone[i].instead));
     return list;
 }
 
@@ -71,9 +71,11 @@ static json_t *parts_json(const struct network_view *v, const struct traffic *t)
 {
     json_t *list = json_array();
     for (size_t k = 0; list && t->parts && k < v->n_parts; k++)
-        list = with(list, json_pack("{s:s, s:I, s:I, s:I}", "begins_with", v->g->ops[t->parts[k].first_op].name, "ops",
-                                    (json_int_t)t->parts[k].n_ops, "parameters", (json_int_t)t->parts[k].parameters,
-                                    "multiply_adds", (json_int_t)(t->parts[k].flops_forward / 2)));
+        list =
+            with(list,
+                 json_pack("{s:s, s:I, s:I, s:I}", "begins_with", v->g->ops[t->parts[k].first_op].name, "ops",
+                           (json_int_t)t->parts[k].n_ops, "parameters", (json_int_t)t->parts[k].parameters,
+                           "multiply_adds", (json_int_t)(t->parts[k].flops_forward / 2)));
     return list;
 }
 
@@ -83,20 +85,22 @@ static json_t *crossed_json(const struct network_view *v, const struct traffic *
     for (size_t i = 0; list && i < t->n_crossed; i++) {
         const struct crossed *c = &t->crossed[i];
         const struct tensor *tensor = &v->g->tensors[c->tensor];
-        list = with(list, json_pack("{s:s, s:o, s:I, s:I, s:I, s:I}", "made_by", v->g->ops[tensor->producer].name,
-                                    "output", shape_json(tensor->shape), "from", (json_int_t)c->from, "to",
-                                    (json_int_t)c->to, "bytes", (json_int_t)(c->floats * sizeof(float)), "bytes_back",
-                                    (json_int_t)(c->floats_back * sizeof(float))));
+        list = with(list,
+                    json_pack("{s:s, s:o, s:I, s:I, s:I, s:I}", "made_by", v->g->ops[tensor->producer].name,
+                              "output", shape_json(tensor->shape), "from", (json_int_t)c->from, "to",
+                              (json_int_t)c->to, "bytes", (json_int_t)(c->floats * sizeof(float)),
+                              "bytes_back", (json_int_t)(c->floats_back * sizeof(float))));
     }
     return list;
 }
 
 static json_t *view_object(const struct network_view *v, const struct traffic *t)
 {
-    return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "name", v->g->name, "input", shape_json(v->g->input),
-                     "classes", (json_int_t)v->g->classes, "written", network_json(v->written, NULL), "passes",
-                     passes_json(v->g), "computed", network_json(v->g, v->part_of), "parts", parts_json(v, t),
-                     "crosses", crossed_json(v, t));
+    return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "name", v->g->name, "input",
+                     shape_json(v->g->input), "classes", (json_int_t)v->g->classes, "written",
+                     network_json(v->written, NULL), "passes", passes_json(v->g), "computed",
+                     network_json(v->g, v->part_of), "parts", parts_json(v, t), "crosses",
+                     crossed_json(v, t));
 }
 
 fault view_json(const struct network_view *v, char **json)

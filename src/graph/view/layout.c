@@ -81,7 +81,8 @@ static size_t n_told(const struct traffic *t, size_t part)
 /* Below a band there is room for a line on each crossing that begins in it. */
 static double end_band(const struct traffic *t, struct view_band *band, size_t part, double y)
 {
-    band->bottom = y - gap + band_margin > band->top + least_band ? y - gap + band_margin : band->top + least_band;
+    band->bottom =
+        y - gap + band_margin > band->top + least_band ? y - gap + band_margin : band->top + least_band;
     band->told_at = band->bottom + view_line_height + 2;
     return band->told_at + view_line_height * (double)n_told(t, part) + 2;
 }
@@ -106,8 +107,8 @@ static void place_rows(const struct network_view *v, const struct traffic *t, do
     l->bottom = v->part_of ? end_band(t, &l->bands[part], part, y) - view_line_height : y;
 }
 
-fault view_lay_out(const struct network_view *v, const struct traffic *traffic, double top, struct arena *arena,
-                   struct view_layout *out)
+fault view_lay_out(const struct network_view *v, const struct traffic *traffic, double top,
+                   struct arena *arena, struct view_layout *out)
 {
     struct view_layout l = {0};
     l.rows = ARENA_NEW(arena, struct view_row, v->g->n_ops + 1);

@@ -30,8 +30,8 @@ struct view_layout {
 static const double view_box_height = 24, view_line_height = 15;
 
 /* From `top` on. The lists lie in the arena. */
-fault view_lay_out(const struct network_view *v, const struct traffic *traffic, double top, struct arena *arena,
-                   struct view_layout *out);
+fault view_lay_out(const struct network_view *v, const struct traffic *traffic, double top,
+                   struct arena *arena, struct view_layout *out);
 
 /* Whether the k-th input comes along a lane; else it comes straight from the row above. */
 bool view_is_far(const struct network_view *v, const struct view_layout *l, size_t row, int k);

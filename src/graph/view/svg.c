@@ -14,21 +14,22 @@
 
 enum { DRAWN_MOST = 5000 };
 
-static const double margin = 40, head = 86, foot = 34, lane_step = 13, corner = 6, letter = 6.6, label_width = 170;
+static const double margin = 40, head = 86, foot = 34, lane_step = 13, corner = 6, letter = 6.6,
+                    label_width = 170;
 
-#define INK      "#1f2a44"
-#define QUIET    "#66708a"
-#define PAPER    "#fbfbf8"
-#define LINE     "#4a78b5"
+#define INK   "#1f2a44"
+#define QUIET "#66708a"
+#define PAPER "#fbfbf8"
+#define LINE  "#4a78b5"
 
 struct drawing {
     FILE *out;
     const struct network_view *v;
     struct traffic traffic;
     struct view_layout l;
-    double left, right;         /* of all boxes           */
+    double left, right;          /* of all boxes           */
     double name_room, what_room; /* in a box, in pixels    */
-    double width, height;       /* of the sheet           */
+    double width, height;        /* of the sheet           */
 };
 
 /* ---- sizes ---- */
@@ -68,10 +69,11 @@ static void draw_bands(const struct drawing *d)
     for (size_t k = 0; d->v->part_of && k < d->v->n_parts; k++) {
         const struct view_band *b = &d->l.bands[k];
         const struct part_load *p = &d->traffic.parts[k];
-        fprintf(d->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\" fill=\"%s\"/>\n", margin - 14,
-                b->top, d->width - 2 * (margin - 14), b->bottom - b->top, tints[k % 4]);
+        fprintf(d->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\" fill=\"%s\"/>\n",
+                margin - 14, b->top, d->width - 2 * (margin - 14), b->bottom - b->top, tints[k % 4]);
         fprintf(d->out,
-                "<text x=\"%.1f\" y=\"%.1f\" font-size=\"13\" font-weight=\"600\" fill=\"" INK "\">part %zu</text>\n"
+                "<text x=\"%.1f\" y=\"%.1f\" font-size=\"13\" font-weight=\"600\" fill=\"" INK
+                "\">part %zu</text>\n"
                 "<g font-size=\"11\" fill=\"" QUIET "\"><text x=\"%.1f\" y=\"%.1f\">%s parameters</text>",
                 margin, b->top + 18, k, margin, b->top + 33, text_count(p->parameters).text);
         fprintf(d->out, "<text x=\"%.1f\" y=\"%.1f\">%s multiply-adds</text></g>\n", margin, b->top + 47,
@@ -93,8 +95,8 @@ static double lane_x(const struct drawing *d, int lane)
 
 static void draw_straight(const struct drawing *d, size_t row)
 {
-    fprintf(d->out, "<path d=\"M%.1f %.1fV%.1f\"/>\n", straight_x(d), d->l.rows[row - 1].top + view_box_height,
-            d->l.rows[row].top - 2);
+    fprintf(d->out, "<path d=\"M%.1f %.1fV%.1f\"/>\n", straight_x(d),
+            d->l.rows[row - 1].top + view_box_height, d->l.rows[row].top - 2);
 }
 
 /* Out of the maker's right side, down its lane, into the reader's. */
@@ -103,13 +105,16 @@ static void draw_far(const struct drawing *d, size_t row, int k)
     const struct view_row *from = &d->l.rows[d->l.row_of[d->v->g->ops[d->l.rows[row].op].in[k]]];
     double x = lane_x(d, from->lane), y = from->top + 0.76 * view_box_height;
     double end = d->l.rows[row].top + (k ? 0.48 : 0.26) * view_box_height;
-    fprintf(d->out, "<path d=\"M%.1f %.1fH%.1fQ%.1f %.1f %.1f %.1f", d->right, y, x - corner, x, y, x, y + corner);
-    fprintf(d->out, "V%.1fQ%.1f %.1f %.1f %.1fH%.1f\"/>\n", end - corner, x, end, x - corner, end, d->right + 2);
+    fprintf(d->out, "<path d=\"M%.1f %.1fH%.1fQ%.1f %.1f %.1f %.1f", d->right, y, x - corner, x, y, x,
+            y + corner);
+    fprintf(d->out, "V%.1fQ%.1f %.1f %.1f %.1fH%.1f\"/>\n", end - corner, x, end, x - corner, end,
+            d->right + 2);
 }
 
 static void draw_lines(const struct drawing *d)
 {
-    fputs("<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+    fputs("<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
+          "markerHeight=\"7\" "
           "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"" LINE "\"/></marker></defs>\n"
           "<g fill=\"none\" stroke=\"" LINE "\" stroke-width=\"1.3\" marker-end=\"url(#head)\">\n",
           d->out);
@@ -124,8 +129,8 @@ static void draw_lines(const struct drawing *d)
 
 /* ---- boxes ---- */
 
-static void draw_box(const struct drawing *d, double top, const char *fill, const char *name, const char *what,
-                     const char *shape)
+static void draw_box(const struct drawing *d, double top, const char *fill, const char *name,
+                     const char *what, const char *shape)
 {
     double base = top + 16;
     fprintf(d->out,
@@ -175,7 +180,8 @@ static void find_ways(const struct drawing *d, const struct crossed *c, bool way
 static void point_at(const struct drawing *d, double from, double to, double y)
 {
     fprintf(d->out,
-            "<path d=\"M%.1f %.1fH%.1f\" stroke=\"" QUIET "\" stroke-width=\"0.7\" stroke-dasharray=\"1.5 2.5\"/>"
+            "<path d=\"M%.1f %.1fH%.1f\" stroke=\"" QUIET
+            "\" stroke-width=\"0.7\" stroke-dasharray=\"1.5 2.5\"/>"
             "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" fill=\"" LINE "\"/>",
             from, y, to, to, y);
 }
@@ -190,7 +196,9 @@ static void tell_crossed(const struct drawing *d, const struct crossed *c, doubl
         point_at(d, x - 4, straight_x(d), y - 4);
     if (ways[1])
         point_at(d, x, lane_x(d, d->l.rows[row].lane), y - 4);
-    fprintf(d->out, "<text x=\"%.1f\" y=\"%.1f\" stroke=\"" PAPER "\" stroke-width=\"5\" paint-order=\"stroke\">", x, y);
+    fprintf(d->out,
+            "<text x=\"%.1f\" y=\"%.1f\" stroke=\"" PAPER "\" stroke-width=\"5\" paint-order=\"stroke\">", x,
+            y);
     xml_text(d->out, text_shown(d->v->g->ops[d->l.rows[row].op].name).text);
     fprintf(d->out, " to part %zu: %s bytes", c->to, text_count(c->floats * sizeof(float)).text);
     if (c->floats_back)
@@ -215,9 +223,11 @@ static void tell_traffic(const struct drawing *d)
 static void write_head(const struct drawing *d)
 {
     const struct graph *g = d->v->g;
-    fprintf(d->out, "<text x=\"%.1f\" y=\"42\" font-size=\"24\" font-weight=\"600\" fill=\"" INK "\">", margin);
+    fprintf(d->out, "<text x=\"%.1f\" y=\"42\" font-size=\"24\" font-weight=\"600\" fill=\"" INK "\">",
+            margin);
     xml_text(d->out, text_shown(g->name).text);
-    fprintf(d->out, "</text>\n<text x=\"%.1f\" y=\"66\" font-size=\"13\" fill=\"" QUIET "\">%zu operations", margin, g->n_ops);
+    fprintf(d->out, "</text>\n<text x=\"%.1f\" y=\"66\" font-size=\"13\" fill=\"" QUIET "\">%zu operations",
+            margin, g->n_ops);
     if (g->n_gone)
         fprintf(d->out, " (%zu as written)", d->v->written->n_ops);
     fprintf(d->out, ", %s parameters", text_count(g->size).text);
@@ -226,10 +236,11 @@ static void write_head(const struct drawing *d)
 
 static void draw(const struct drawing *d)
 {
-    fprintf(d->out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-            "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\">\n<title>",
-            d->width, d->height, d->width, d->height);
+    fprintf(
+        d->out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+        "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\">\n<title>",
+        d->width, d->height, d->width, d->height);
     xml_text(d->out, text_shown(d->v->g->name).text);
     fputs("</title>\n<rect width=\"100%\" height=\"100%\" fill=\"" PAPER "\"/>\n", d->out);
     write_head(d);
@@ -243,7 +254,8 @@ static void draw(const struct drawing *d)
 static fault prepare(struct drawing *d, struct arena *arena)
 {
     if (d->v->g->n_ops > DRAWN_MOST)
-        return FAIL(FAULT_USAGE, "the network has %zu operations, and up to %d are drawn", d->v->g->n_ops, DRAWN_MOST);
+        return FAIL(FAULT_USAGE, "the network has %zu operations, and up to %d are drawn", d->v->g->n_ops,
+                    DRAWN_MOST);
     TRY(traffic_find(d->v, arena, &d->traffic));
     TRY(view_lay_out(d->v, &d->traffic, head, arena, &d->l));
     choose_sizes(d);

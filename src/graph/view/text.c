@@ -26,7 +26,8 @@ static void add_op(struct columns *t, const struct graph *g, size_t i, const siz
         columns_cell(t, "%s", "");
     columns_cell(t, "%s", op->name);
     columns_cell(t, "%s", op_what(op).text);
-    columns_cell(t, "%s%s%s", op_reads(g, op, 0), op->in[1] < 0 ? "" : ", ", op->in[1] < 0 ? "" : op_reads(g, op, 1));
+    columns_cell(t, "%s%s%s", op_reads(g, op, 0), op->in[1] < 0 ? "" : ", ",
+                 op->in[1] < 0 ? "" : op_reads(g, op, 1));
     columns_cell(t, "%s", op->out < 0 ? "" : shape_text(out).text);
     columns_count(t, (double)shape_size(out));
     columns_count(t, (double)op_parameters(g, op));
@@ -66,7 +67,8 @@ static void print_passes(FILE *to, const struct graph *g)
 static fault print_parts(FILE *to, const struct network_view *v, const struct traffic *traffic)
 {
     static const bool right[] = {true, false, true, true, true};
-    static const char *const headings[] = {"part", "begins with", "operations", "parameters", "multiply-adds"};
+    static const char *const headings[] = {"part", "begins with", "operations", "parameters",
+                                           "multiply-adds"};
     struct columns t = {.n_columns = COUNT(headings), .right = right, .indent = 2};
     add_headings(&t, headings);
     for (size_t k = 0; k < v->n_parts; k++) {
@@ -116,7 +118,8 @@ static fault print_cut(FILE *to, const struct network_view *v)
 
 static fault print_all(FILE *to, const struct network_view *v)
 {
-    fprintf(to, "%s: samples of %s, %zu classes\n\n", v->g->name, shape_text(v->g->input).text, v->g->classes);
+    fprintf(to, "%s: samples of %s, %zu classes\n\n", v->g->name, shape_text(v->g->input).text,
+            v->g->classes);
     print_sums(to, "as written", v->written);
     if (v->g->n_gone) {
         TRY(print_ops(to, v->written, NULL));
