@@ -14,6 +14,7 @@ struct kernel {
     struct onednn *d; /* borrowed */
     dnnl_primitive_t primitive;
     order *in, *weights; /* of the first two arguments, owned */
+    size_t copy_bytes;   /* not 0: there is no primitive, so many bytes are copied */
     int n_args;
     int names[MOST_ARGS];
     dnnl_memory_t *memory; /* [workers][n_args], owned */
@@ -208,17 +209,25 @@ static fault kernel_parts(struct kernel *k, const struct recipe *r)
     return kernel_memory(k, r);
 }
 
+static struct kernel *kernel_new(struct onednn *d)
+{
+    struct kernel *k = calloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    k->d = d;
+    k->next = d->kernels;
+    d->kernels = k;
+    return k;
+}
+
 /* Takes the recipe's descriptor, whether it works or not. */
 static fault kernel_make(struct onednn *d, const struct recipe *r, struct kernel **out)
 {
-    struct kernel *k = calloc(1, sizeof *k);
+    struct kernel *k = kernel_new(d);
     if (!k) {
         dnnl_primitive_desc_destroy(r->descriptor);
         return OUT_OF_MEMORY;
     }
-    k->d = d;
-    k->next = d->kernels;
-    d->kernels = k;
     k->n_args = r->n_args;
     for (int i = 0; i < r->n_args; i++)
         k->names[i] = r->names[i];
@@ -426,8 +435,22 @@ fault kernel_product(struct onednn *d, const struct product_shape *s, struct ker
     return f;
 }
 
+static fault copy_make(struct onednn *d, const order *of, struct kernel **out)
+{
+    struct kernel *k = kernel_new(d);
+    if (!k)
+        return OUT_OF_MEMORY;
+    k->copy_bytes = dnnl_memory_desc_get_size(of);
+    *out = k;
+    return OK;
+}
+
+/* Between equal orders oneDNN 3.7 has a kernel of its own, which it chooses on processors without SSE4.1, too,
+ * and cannot make there. */
 static fault reorder(struct onednn *d, const order *from, const order *to, struct kernel **out)
 {
+    if (dnnl_memory_desc_equal(from, to))
+        return copy_make(d, from, out);
     struct recipe r = {.n_args = 2, .names = {DNNL_ARG_FROM, DNNL_ARG_TO}, .orders = {from, to}};
     TRY(check(dnnl_reorder_primitive_desc_create(&r.descriptor, from, d->engine, to, d->engine, d->attr),
               "such an order of weights"));
@@ -491,6 +514,10 @@ enum format kernel_format(const struct kernel *k)
 /* A kernel that was made runs; an error here would be a pointer that is NULL, which the callers rule out. */
 void kernel_run(const struct kernel *k, int worker, void *const *args)
 {
+    if (k->copy_bytes) {
+        memcpy(args[1], args[0], k->copy_bytes);
+        return;
+    }
     dnnl_memory_t *memory = k->memory + worker * k->n_args;
     dnnl_exec_arg_t a[MOST_ARGS + 1];
     for (int i = 0; i < k->n_args; i++) {
