@@ -1,11 +1,18 @@
-/* witness.c - says which rank was killed, where the launcher does not.
+/* witness.c - says which rank was killed, where the launcher does not, and sees to it that a job that failed ends as failed.
  *
  * MPICH's mpirun ends all other ranks at once when one is gone, and names one of them, as likely as not
  * another one. It notices by the end of the rank's connection to it. So a small process, forked before
  * anything else, holds that connection open, too: when its rank has ended it looks how, says so, and lets go.
  * A rank that mpirun itself ends takes its witness along, since both are of one process group. Once the
  * connection ends mpirun may leave without reading what was said before, so that is waited for.
+ *
+ * When a connection ends MPICH 4.2 takes the exit codes of all other ranks that it has not asked for yet to be 0. Of two ranks
+ * that leave at one time each may so undo the other's, and a run that failed ends with exit code 0. So the witness lets go only
+ * when its rank's code has been asked for:
+ *
+ *   the rank has ended -> stderr is closed, at which mpirun asks for exit codes -> it has this one -> the connection ends
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +27,7 @@
  * still ends. */
 static int signal_that_killed(pid_t process)
 {
-    enum { EXIT_CODE = 52, STATE = 3 }; /* fields of the file, counted from one */
+    enum { STATE = 3, THREADS = 20, EXIT_CODE = 52 }; /* fields of the file, counted from one */
     char path[32], text[1024] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "r");
@@ -32,8 +39,11 @@ static int signal_that_killed(pid_t process)
     char *at = strrchr(text, ')'); /* its name may hold anything */
     if (!at || at[1] != ' ' || at[2] != 'Z')
         return -1;
-    for (int field = STATE - 1; at && field < EXIT_CODE; field++)
+    for (int field = STATE - 1; at && field < EXIT_CODE; field++) {
+        if (field == THREADS && atoi(at) > 1) /* until the last has ended nobody is told */
+            return -1;
         at = strchr(at + 1, ' ');
+    }
     return at ? atoi(at) & 0x7f : 0;
 }
 
@@ -44,6 +54,12 @@ static void say(const char *rank, pid_t process, const char *host, int by)
     for (int i = 0; i < 200 && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* and passed on, by launchers that may have other work */
+}
+
+/* Its parent has its exit code. */
+static bool is_asked_for(pid_t process)
+{
+    return kill(process, 0) != 0 && errno == ESRCH;
 }
 
 static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
@@ -62,6 +78,9 @@ static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (by > 0)
         say(rank, process, host, by);
+    close(STDERR_FILENO);
+    for (int i = 0; i < 1000 && !is_asked_for(process); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     _exit(0);
 }
 
