@@ -36,6 +36,7 @@ VECHE_API const char *veche_version(void);
 VECHE_API const char *veche_fault_text(veche_fault *f);
 VECHE_API bool veche_fault_is_stop(veche_fault *f); /* the run was stopped on request, and saved */
 VECHE_API bool veche_fault_is_told(veche_fault *f); /* another process of the run says what went wrong */
+VECHE_API bool veche_fault_is_given_up(veche_fault *f); /* the other processes go on without this one, which had stalled */
 VECHE_API void veche_fault_free(veche_fault *f);
 
 /* ---- experiments ---- */

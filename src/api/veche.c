@@ -36,6 +36,11 @@ bool veche_fault_is_told(veche_fault *f)
     return f && fault_kind_of(f) == FAULT_ELSEWHERE;
 }
 
+bool veche_fault_is_given_up(veche_fault *f)
+{
+    return f && fault_kind_of(f) == FAULT_GIVEN_UP;
+}
+
 void veche_fault_free(veche_fault *f)
 {
     fault_drop(f);

@@ -20,6 +20,7 @@
     X(FAULT_PEER, "another agent is gone")                                                                   \
     X(FAULT_TIMEOUT, "a peer did not answer in time")                                                        \
     X(FAULT_CRASH, "the agent's own machine is down")                                                        \
+    X(FAULT_GIVEN_UP, "the others go on without this agent")                                                 \
     X(FAULT_STOPPED, "stopped on request")                                                                   \
     X(FAULT_ELSEWHERE, "another process tells what went wrong")
 

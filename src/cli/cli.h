@@ -22,6 +22,9 @@ int cli_bench(int argc, char **argv);
 
 /* Tells a fault on stderr, frees it, and gives the exit code for it. */
 int cli_fault(veche_fault *f);
+/* The same for what a run ended with. A launcher makes one exit code of those of all processes: where the others go on without this
+ * one it is theirs that counts. */
+int cli_end(veche_fault *f);
 /* Prints a text of the library on stdout and frees it. */
 void cli_print(char *text);
 /* save.c: a text as a file, which appears whole or not at all; the exit code. */

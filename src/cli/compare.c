@@ -104,7 +104,7 @@ static int go(veche_comparison *c, struct progress_display *progress, bool json,
     if (leads && !f && !json)
         fprintf(stderr, "report: %s/report.html\n", veche_compare_folder(c));
     veche_compare_close(c);
-    return cli_fault(f) || failed;
+    return cli_end(f) || failed;
 }
 
 int cli_compare(int argc, char **argv)

@@ -69,6 +69,12 @@ int cli_fault(veche_fault *f)
     return 1;
 }
 
+int cli_end(veche_fault *f)
+{
+    bool is_left = veche_fault_is_given_up(f);
+    return cli_fault(f) && !is_left;
+}
+
 void cli_print(char *text)
 {
     size_t n = strlen(text);

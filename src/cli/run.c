@@ -93,7 +93,7 @@ static int train(veche_run *r, struct progress_display *progress, bool json, str
     int failed = 0;
     if (leads && (!f || veche_fault_is_stop(f)))
         failed = print_end(r, json);
-    return cli_fault(f) || failed;
+    return cli_end(f) || failed;
 }
 
 int cli_refuse_crowd(const veche_experiment *e)
