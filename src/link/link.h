@@ -5,7 +5,7 @@
  * one tag come in the order in which they were sent. Every wait has a deadline, the world's patience; a peer
  * known to be gone gives FAULT_PEER with its name, a silent one FAULT_TIMEOUT. What comes after that is not
  * lost: one may wait again. One's own machine going down is FAULT_CRASH: that one is passed up by everyone,
- * and ends the agent's program until the machine returns.
+ * and ends the agent's program until the machine returns; so is FAULT_GIVEN_UP, where the others go on without it.
  *
  * Nothing a verb returns may depend on the numbers that were learnt: a world is free to compute them later,
  * or to live through a run again without them. One verb is the exception, link_number.

@@ -86,8 +86,8 @@ void gone_hear(struct far *w, size_t member, const char *why)
     }
     w->is_given_up = true;
     bool others_go_on = w->transport->others_live && !is_leader(w);
-    wait_break_off(
-        w, FAIL(others_go_on ? FAULT_GIVEN_UP : FAULT_CRASH, "%s; the others have given it up", why));
+    wait_break_off(w,
+                   FAIL(others_go_on ? FAULT_GIVEN_UP : FAULT_CRASH, "%s; the others have given it up", why));
 }
 
 bool gone_process_is(const struct peer *p)
