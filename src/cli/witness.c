@@ -10,7 +10,10 @@
  * that leave at one time each may so undo the other's, and a run that failed ends with exit code 0. So the witness lets go only
  * when its rank's code has been asked for:
  *
- *   the rank has ended -> stderr is closed, at which mpirun asks for exit codes -> it has this one -> the connection ends
+ *   the rank has ended -> its output is closed, at which mpirun asks for exit codes -> it has this one -> the connection ends
+ *
+ * A rank whose output goes into files leaves nothing to be noticed: then the connection ends a little later all the same, and mpirun
+ * asks at that.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,7 +43,7 @@ static int signal_that_killed(pid_t process)
     if (!at || at[1] != ' ' || at[2] != 'Z')
         return -1;
     for (int field = STATE - 1; at && field < EXIT_CODE; field++) {
-        if (field == THREADS && atoi(at) > 1) /* until the last has ended nobody is told */
+        if (field == THREADS && atoi(at) > 1) /* until the last has ended its parent is told nothing */
             return -1;
         at = strchr(at + 1, ' ');
     }
@@ -71,15 +74,15 @@ static void watch_rank(int pipe_from_rank, const char *rank, pid_t process)
     sigprocmask(SIG_BLOCK, &all, NULL);
     gethostname(host, sizeof host - 1);
     close(STDIN_FILENO);
-    close(STDOUT_FILENO);
     if (read(pipe_from_rank, &word, 1) != 0) /* nothing is ever written: this waits for its end */
         _exit(0);
     for (int i = 0; i < 1000 && (by = signal_that_killed(process)) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (by > 0)
         say(rank, process, host, by);
+    close(STDOUT_FILENO);
     close(STDERR_FILENO);
-    for (int i = 0; i < 1000 && !is_asked_for(process); i++)
+    for (int i = 0; i < 300 && !is_asked_for(process); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     _exit(0);
 }
