@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # README.md and docs: links lead somewhere, files and functions that they name exist, the drawing of the rooms is that of the source,
-# lines have a length one can read.
+# lines have a length one can read. And each script that the Makefile runs is one that can be run.
 source "$(dirname "$0")/../support/check.sh" "$1"
 cd "$(dirname "$0")/../.." || exit
 
@@ -99,6 +99,16 @@ import re
 example = re.search(r"^```yaml\n(.*?)^```", open("README.md").read(), re.M | re.S)[1]
 assert open("experiments/11-fashion-cycle.yaml").read().endswith(example)
 P
+no_programs() { # MAKEFILE: the scripts it names that are not executable
+    grep -oE '[a-z]+/[a-z0-9_/]+\.(sh|py)' "$1" | sort -u | while read -r script; do
+        [[ -x $script ]] || echo "$script"
+    done
+}
+printf 'a:\n\t@tests/support/check.sh\n\t@scripts/setup.sh test && tests/no_such.py\n' >"$work/makefile"
+holds 'the check sees a library and a file that is not there' test "$(no_programs "$work/makefile" | grep -c .)" -eq 2
+try no_programs Makefile
+holds 'the scripts of the Makefile can be run' test -z "$out"
+
 for name in $(cd docs && ls -- *.md); do
     holds "README.md leads to docs/$name" grep -qF "(docs/$name)" README.md
 done
