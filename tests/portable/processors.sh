@@ -6,7 +6,7 @@ cd "$work"
 qemu=$(command -v qemu-x86_64) || skip_because 'qemu-x86_64 is not installed (qemu-user)'
 [[ $(uname -m) == x86_64 ]] || skip_because 'this is no x86-64'
 grep -q '^VECHE_NATIVE:[A-Z]*=OFF' "$build/CMakeCache.txt" || skip_because 'built for this processor alone (VECHE_NATIVE)'
-! grep -q '^VECHE_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt" || skip_because 'sanitizers and qemu do not go together'
+! has_sanitizers || skip_because 'sanitizers and qemu do not go together'
 
 cat >exp.yaml <<'Y'
 name: exp

@@ -7,6 +7,7 @@
 #   wait_for_checkpoint FOLDER          until the run `exp` in it has written two checkpoints, or 60 seconds
 #   wait_for_end PID                    60 seconds at most; leaves the exit code in $code
 #   why_no_gpu                          in a sentence; nothing where there is one that $veche can use
+#   has_sanitizers                      whether the build is one with a sanitizer, under which programs are many times slower
 #   skip_because WHY                    ends the script as skipped, unless WHY is empty
 #   skip_part WHAT WHY                  a check that cannot be made here: counted as skipped, the script goes on
 #   done_checking                       prints the count, which tests/summary.py reads; the exit code of the script
@@ -28,8 +29,14 @@ report() { # report OK WHAT
     fi
 }
 
-bounded() { # a program gets 120 seconds; a function of the script must see to itself
-    if [[ $(type -t "$1") == function ]]; then "$@"; else timeout 120 "$@"; fi
+has_sanitizers() { grep -q '^VECHE_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt" 2>/dev/null; }
+
+# As in tests.cmake, a program gets more time under a sanitizer: a minute of oneDNN there is three on a busy machine.
+most_s=120
+if has_sanitizers; then most_s=600; fi
+
+bounded() { # a program gets $most_s seconds; a function of the script must see to itself
+    if [[ $(type -t "$1") == function ]]; then "$@"; else timeout $most_s "$@"; fi
 }
 
 try() {
