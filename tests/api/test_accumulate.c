@@ -33,7 +33,8 @@ static double furthest(const float *a, const float *b, size_t n)
 {
     double most = 0;
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)a[i] - b[i]));
+        if (fabs((double)a[i] - b[i]) > most)
+            most = fabs((double)a[i] - b[i]);
     return most;
 }
 

@@ -238,7 +238,8 @@ static double largest_of(const float *a, size_t n)
 {
     double most = 0;
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)a[i]));
+        if (fabs((double)a[i]) > most)
+            most = fabs((double)a[i]);
     return most;
 }
 
