@@ -201,18 +201,36 @@ static void describe_rows(const struct experiment *e, const struct topology *t, 
         fprintf(to, "each of %lld processes has these rows\n", (long long)e->members);
 }
 
+/* A lesson of the first agent, with no machine falling behind. */
+static fault time_team(const struct experiment *e, struct team *team, double *machine_s, struct team_lesson *out)
+{
+    double *done_s = calloc((size_t)e->team_size, sizeof *done_s);
+    if (!done_s)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < (size_t)e->team_size; i++)
+        machine_s[i] = (double)e->data.batch / (e->machines.rate * machine_s[i]);
+    *out = (struct team_lesson){.machine_s = machine_s, .wire = e->network.within, .done_s = done_s};
+    fault f = team_time(team, out);
+    free(done_s);
+    return f;
+}
+
 /* How the agents' machines share the network; nothing where each agent is one. */
 static fault describe_team(const struct experiment *e, const struct graph *g, FILE *to)
 {
     size_t n = (size_t)(e->agents * e->team_size);
     double *speeds = calloc(n, sizeof *speeds);
     struct team *team = NULL;
+    struct team_lesson lesson;
     if (!speeds)
         return OUT_OF_MEMORY;
     machine_speeds(&e->machines, (uint64_t)e->train.seed, n, speeds);
     fault f = team_open(e, g, speeds, &team);
-    if (team)
-        team_describe(team, g, to);
+    bool is_known = e->machines.rate > 0; /* else it is still to be measured */
+    if (!f && team && is_known)
+        f = time_team(e, team, speeds, &lesson);
+    if (!f && team)
+        team_describe(team, g, is_known ? &lesson : NULL, to);
     team_close(team);
     free(speeds);
     return f;
@@ -226,7 +244,8 @@ static fault describe(const struct experiment *e, const struct topology *t, cons
     fault f = graph_describe(g, page.out);
     fputc('\n', page.out);
     describe_rows(e, t, g, page.out);
-    fault f = describe_team(e, g, page.out);
+    if (!f)
+        f = describe_team(e, g, page.out);
     if (e->data.stream)
         fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n", dataset_window_mb(&e->data));
     return page_close(&page, f ? f : describe_batch(e, g, page.out), out);

@@ -220,7 +220,7 @@ fault team_open(const struct experiment *e, const struct graph *g, const double 
     return OK;
 }
 
-void team_describe(const struct team *t, const struct graph *g, FILE *to)
+void team_describe(const struct team *t, const struct graph *g, const struct team_lesson *lesson, FILE *to)
 {
     size_t m = t->schedule.n_micros;
     fprintf(to, "team: a pipeline of %zu machine%s, schedule %s, %zu micro-batch%s\n", t->size, t->size == 1 ? "" : "s",
@@ -234,6 +234,9 @@ void team_describe(const struct team *t, const struct graph *g, FILE *to)
     for (size_t i = 0; i < t->n_transfers; i++)
         fprintf(to, "  %s goes from part %zu to part %zu: %.2f KiB a sample%s\n", t->transfers[i].name, t->transfers[i].from,
                 t->transfers[i].to, (double)t->transfers[i].bytes / 1024, t->transfers[i].learns ? ", and its gradient back" : "");
+    if (lesson)
+        fprintf(to, "  a lesson takes agent 0 %.4g virtual seconds; its machines compute for %.1f %% of them and wait for the others\n",
+                lesson->ends_s, 100 * (1 - lesson->bubble));
 }
 
 void team_close(struct team *t)

@@ -66,7 +66,7 @@ struct team_lesson {
 };
 fault team_time(struct team *t, struct team_lesson *lesson);
 
-/* A line for each part, for people. */
-void team_describe(const struct team *t, const struct graph *g, FILE *to);
+/* A line for each part, for people; and one for a lesson, unless it is NULL. */
+void team_describe(const struct team *t, const struct graph *g, const struct team_lesson *lesson, FILE *to);
 
 #endif

@@ -500,7 +500,7 @@ static void a_message_takes_its_bytes_over_the_bandwidth_and_the_latency(void **
     struct part_cost parts[MOST_PARTS];
     struct timeline t;
     struct transfer_cost transfer = {0, 1, 3};
-    struct timeline_needs needs = {&s, alike(1, parts), &transfer, 1, 0.25, 2, 1};
+    struct timeline_needs needs = {&s, alike(1, parts), &transfer, 1, 0.25, 2, 1, NULL, 0};
     must(timeline_make(&needs, &arena, &t));
     must_be(t.of[1][0].begin_s, 1 + 1.5 + 0.25);
     must_be(t.of[0][1].begin_s, 1 + 1.75 + 3 + 1.75);
@@ -594,7 +594,7 @@ static void what_never_ends_and_what_leads_nowhere_is_refused(void **state)
     struct timeline t;
     struct schedule s = written("gpipe", 2, 1, 1, 0, &arena);
     struct transfer_cost transfer = {1, 1, 3};
-    struct timeline_needs needs = {&s, alike(1, parts), &transfer, 1, 0, 0, 1};
+    struct timeline_needs needs = {&s, alike(1, parts), &transfer, 1, 0, 0, 1, NULL, 0};
     must_fail(timeline_make(&needs, &arena, &t), "a transfer from part 1 to part 1 of 2");
     transfer.to = 2;
     must_fail(timeline_make(&needs, &arena, &t), "a transfer from part 1 to part 2 of 2");
