@@ -220,6 +220,14 @@ VECHE_API veche_fault *veche_dataset_verify(const char *name, veche_fetch_progre
 VECHE_API veche_fault *veche_topology(const char *spec, const char *weights, uint64_t seed, char **text,
                                       char **json, char **svg);
 
+/* The best cut of a network over machines: for people, as one JSON object, as a drawing of its round's time line, and its schedule, a line
+ * of passes for each machine ("0F0,0F1,0B0"). Each may be NULL where it is not wanted. The experiment gives network, optimiser, machines
+ * and links; it may be NULL where settings do: "profile=LAYERS.csv", "machines=[1, 1, 0.5]", "memory_mb=512" (one number, or one
+ * for each), "bandwidth_mbs=1250", "latency_ms=0.1", "schedule=1f1b", "microbatches=8", "chunks=2", "warmup=3", "any_order=true",
+ * "cut=NAME,NAME", "times=measured". */
+VECHE_API veche_fault *veche_plan(const veche_experiment *e, const char *const *settings, size_t n, char **text,
+                                  char **json, char **svg, char **schedule_csv);
+
 /* Figures as one JSON object. "engine": samples a second; settings are "model=resnet20", "batch=32", "precision=fp32",
  * "threads=2", "replicas=1", "seconds=5", "engine=dnnl". "local", "mix": what the local world costs beside the engine;
  * settings are overrides of an experiment, "agents=100". "allreduce": virtual seconds of a sum by every algorithm;

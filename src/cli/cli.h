@@ -14,6 +14,7 @@ int cli_check(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_data(int argc, char **argv);
 int cli_topology(int argc, char **argv);
+int cli_plan(int argc, char **argv);
 int cli_graph(int argc, char **argv);
 int cli_resume(int argc, char **argv);
 int cli_compare(int argc, char **argv);

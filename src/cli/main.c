@@ -17,6 +17,7 @@ static const struct command {
     {"topology", "SPEC [--json] [--svg FILE]", "a graph of agents: figures, weights, a drawing",
      cli_topology},
     {"graph", "FILE [--cut LAYER] [--svg FILE]", "a network: operations, parts, a drawing", cli_graph},
+    {"plan", "FILE [key=value ...]", "the best cut of a network over these machines", cli_plan},
     {"resume", "RUN", "go on from the last checkpoint, or with a comparison", cli_resume},
     {"report", "RUN ... [--json] [--html FILE]", "tables and figures over runs", cli_report},
     {"bench", "KIND [key=value ...]", "figures as JSON: engine, local, mix or allreduce", cli_bench},
