@@ -5,9 +5,10 @@
 #include "base/page.h"
 #include "team/plan.h"
 
-static const double WORTH_IT = 0.99;      /* of the bottleneck: less is worth a word */
-static const double IDLE_SHARE = 0.15;    /* of the machines' time: more is worth one */
-enum { MOST_TRIED = 16, WANTED_SHARE = 10 /* percent idle */ };
+static const double WORTH_IT = 0.99;   /* of the bottleneck: less is worth a word */
+static const double ALIKE = 1 + 1e-12; /* differences below are none */
+static const double IDLE_SHARE = 0.1;  /* of the machines' time: more is worth one */
+enum { MOST_TRIED = 16, TIMES_MORE = 4, MOST_MICROS = 4096 };
 
 struct counsel {
     const struct cut_needs *needs;
@@ -55,10 +56,14 @@ static fault advise_fewer(struct counsel *c)
             best = i;
         }
     }
-    if (least > WORTH_IT * c->plan->bottleneck_s)
+    if (least > c->plan->bottleneck_s * ALIKE)
         return OK;
-    fprintf(c->to, "Machine %zu (speed %.6g) is worse than none: without it the bottleneck is %.6g ms.\n", best,
-            c->needs->machines[best].speed, least * 1e3);
+    if (least > WORTH_IT * c->plan->bottleneck_s)
+        fprintf(c->to, "Machine %zu (speed %.6g) is of no use: without it the bottleneck is as short.\n", best,
+                c->needs->machines[best].speed);
+    else
+        fprintf(c->to, "Machine %zu (speed %.6g) is worse than none: without it the bottleneck is %.6g ms.\n", best,
+                c->needs->machines[best].speed, least * 1e3);
     c->said = true;
     return OK;
 }
@@ -74,6 +79,21 @@ static fault advise_order(struct counsel *c)
     if (seconds > WORTH_IT * c->plan->bottleneck_s)
         return OK;
     fprintf(c->to, "In another order these machines have a bottleneck of %.6g ms: take --any-order.\n", seconds * 1e3);
+    c->said = true;
+    return OK;
+}
+
+/* Cuts lie where little crosses, not where work is even. */
+static fault advise_network(struct counsel *c)
+{
+    struct cut_needs free_links = *c->needs;
+    double seconds = INFINITY;
+    free_links.bytes_per_s = 0;
+    if (c->needs->bytes_per_s > 0 && can_try(c))
+        TRY(cut_bottleneck(&free_links, &seconds));
+    if (seconds > WORTH_IT * c->plan->bottleneck_s)
+        return OK;
+    fprintf(c->to, "The network decides where the cuts are: with free links the bottleneck is %.6g ms.\n", seconds * 1e3);
     c->said = true;
     return OK;
 }
@@ -99,30 +119,82 @@ static void advise_bottleneck(struct counsel *c)
     c->said = true;
 }
 
-/* With stages of equal length (p - 1) / (m + p - 1) of the time is idle. */
-static void advise_micros(struct counsel *c)
+/* The same machines with another schedule of the same kind. */
+static fault try_schedule(struct counsel *c, const struct schedule_needs *asked, struct cut_plan *out)
 {
-    size_t p = c->plan->n_stages, m = c->plan->schedule->n_micros;
-    size_t wanted = (p - 1) * (100 - WANTED_SHARE) / WANTED_SHARE;
-    double busy = 0, longest = c->plan->bottleneck_s;
-    for (size_t g = 0; g < p; g++)
-        busy += c->plan->stages[g].compute_s;
-    double uneven = 1 - busy / (longest * (double)p); /* idle however many there are */
-    if (!c->plan->schedule->flushes || m >= wanted || c->plan->timeline.bubble - uneven < IDLE_SHARE)
-        return;
-    fprintf(c->to, "Machines fill and drain for %.3g %% of the round: with about %zu micro-batches in place of %zu it is %d %%.\n",
-            100 * (c->plan->timeline.bubble - uneven), wanted, m, WANTED_SHARE);
+    struct cut_needs other = *c->needs;
+    struct schedule *schedule = ARENA_NEW(c->arena, struct schedule, 1);
+    if (!schedule)
+        return OUT_OF_MEMORY;
+    TRY(schedule_kind_named(c->plan->schedule->name)->write(asked, c->arena, schedule));
+    other.schedule = schedule;
+    return cut_best(&other, c->arena, out);
+}
+
+/* One that does not fit is no advice. */
+static fault try_or_pass(struct counsel *c, const struct schedule_needs *asked, struct cut_plan *out, bool *fits)
+{
+    fault f = try_schedule(c, asked, out);
+    *fits = !f;
+    if (!f || fault_kind_of(f) != FAULT_USAGE)
+        return f;
+    fault_drop(f);
+    return OK;
+}
+
+static struct schedule_needs needs_of(const struct counsel *c)
+{
+    const struct schedule *s = c->plan->schedule;
+    return (struct schedule_needs){.n_members = s->n_members, .chunks = s->n_parts / s->n_members, .n_micros = s->n_micros};
+}
+
+/* Where messages take long, more micro-batches under way keep the machines busy meanwhile. */
+static fault advise_warmup(struct counsel *c)
+{
+    struct schedule_needs asked = needs_of(c);
+    struct cut_plan other;
+    bool fits;
+    asked.warmup = 2 * asked.n_members - 1;
+    if (!can_try(c) || !schedule_kind_named(c->plan->schedule->name)->has_warmup)
+        return OK;
+    TRY(try_or_pass(c, &asked, &other, &fits));
+    if (!fits || other.timeline.round_s > WORTH_IT * c->plan->timeline.round_s)
+        return OK;
+    fprintf(c->to, "Messages are waited for: with --warmup %zu a round takes %.6g ms, and machine %zu needs %.6g MB.\n",
+            asked.warmup, other.timeline.round_s * 1e3, other.stages[0].machine, other.stages[0].memory_bytes / 1e6);
     c->said = true;
+    return OK;
+}
+
+static fault advise_micros(struct counsel *c)
+{
+    struct schedule_needs asked = needs_of(c);
+    struct cut_plan other;
+    bool fits;
+    asked.n_micros *= TIMES_MORE;
+    if (!can_try(c) || !c->plan->schedule->flushes || asked.n_members == 1 || asked.n_micros > MOST_MICROS)
+        return OK;
+    TRY(try_or_pass(c, &asked, &other, &fits));
+    if (!fits || c->plan->timeline.bubble - other.timeline.bubble < IDLE_SHARE)
+        return OK;
+    fprintf(c->to,
+            "Machines are idle for %.3g %% of the round: with %zu such micro-batches in place of %zu it is %.3g %%.\n",
+            100 * c->plan->timeline.bubble, asked.n_micros, c->plan->schedule->n_micros, 100 * other.timeline.bubble);
+    c->said = true;
+    return OK;
 }
 
 static fault advise(struct counsel *c)
 {
     TRY(advise_fewer(c));
     TRY(advise_order(c));
+    TRY(advise_network(c));
     advise_bottleneck(c);
-    advise_micros(c);
+    TRY(advise_warmup(c));
+    TRY(advise_micros(c));
     if (!c->said)
-        fputs("Nothing stands out: work is spread evenly, and the machines are busy.\n", c->to);
+        fprintf(c->to, "Nothing stands out: the bottleneck is %.3g times the least there can be.\n",
+                c->plan->bottleneck_s / c->plan->lower_bound_s);
     return OK;
 }
 

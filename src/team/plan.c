@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 static const double ALIKE = 1 + 1e-12; /* differences below are none */
-static const double MOST_STEPS = 3e9;  /* of the programme: half a minute */
+static const double MOST_STEPS = 1e9;  /* of the programme: seconds */
+static const double MOST_CELLS = 2e7;  /* of A: half a gigabyte */
 
 /* ---- what a part costs ---- */
 
@@ -141,9 +142,9 @@ static fault make_states(struct cutting *c)
     for (size_t t = 0; t < c->n_types; t++) {
         c->stride[t] = (size_t)states;
         states *= (double)(c->count[t] + 1);
-        if (states * (double)c->n_types * layers * layers / 2 > MOST_STEPS)
-            return FAIL(FAULT_USAGE, "%zu machines of so many kinds and %zu layers are too many for any order; give an order, "
-                        "or fewer kinds of machines", n, c->n_layers);
+        if (states * (double)c->n_types * layers * layers / 2 > MOST_STEPS || states * (layers + 1) > MOST_CELLS)
+            return FAIL(FAULT_USAGE, "%zu machines%s and %zu layers are too many to look at every cut", n,
+                        c->in_order ? "" : " of so many kinds in any order", c->n_layers);
     }
     c->n_states = (size_t)states;
     size_t cells = c->n_states * (c->n_layers + 1);

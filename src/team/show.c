@@ -55,16 +55,16 @@ static void print_figures(FILE *to, const struct cut_plan *p)
 static void print_rivals(FILE *to, const struct rivals *r)
 {
     size_t shown = 0;
-    fputs("\nThe same round in other ways        round ms   computing    messages  most MB\n", to);
+    fputs("\nThe same round in other ways               round ms    computing     messages    most MB\n", to);
     for (size_t i = 0; i < r->n && shown < RIVALS_SHOWN; i++, shown++) {
         const struct rival *it = &r->at[i];
         if (it->obstacle)
             break;
-        fprintf(to, "  %-30s %11.3f %11.3f %11.3f %8.1f%s\n", it->name, it->round_s * 1e3, it->compute_s * 1e3,
+        fprintf(to, "  %-36s %12.3f %12.3f %12.3f %10.1f%s\n", it->name, it->round_s * 1e3, it->compute_s * 1e3,
                 it->messages_s * 1e3, it->memory_bytes / 1e6, it->is_delayed ? "  with delayed gradients" : "");
     }
     if (r->n > shown)
-        fprintf(to, "  and %zu more, which --json has\n", r->n - shown);
+        fprintf(to, "  and %zu more, or that cannot be: --json has them\n", r->n - shown);
 }
 
 fault show_text(const struct plan_shown *s, char **text)
