@@ -148,7 +148,7 @@ static struct schedule_needs needs_of(const struct counsel *c)
     return (struct schedule_needs){.n_members = s->n_members, .chunks = s->n_parts / s->n_members, .n_micros = s->n_micros};
 }
 
-/* Where messages take long, more micro-batches under way keep the machines busy meanwhile. */
+/* Where messages take long or stages are uneven, more micro-batches under way keep the machines busy meanwhile. */
 static fault advise_warmup(struct counsel *c)
 {
     struct schedule_needs asked = needs_of(c);
@@ -160,7 +160,7 @@ static fault advise_warmup(struct counsel *c)
     TRY(try_or_pass(c, &asked, &other, &fits));
     if (!fits || other.timeline.round_s > WORTH_IT * c->plan->timeline.round_s)
         return OK;
-    fprintf(c->to, "Messages are waited for: with --warmup %zu a round takes %.6g ms, and machine %zu needs %.6g MB.\n",
+    fprintf(c->to, "A deeper warm-up keeps these machines busier: with --warmup %zu a round takes %.6g ms, and machine %zu needs %.6g MB.\n",
             asked.warmup, other.timeline.round_s * 1e3, other.stages[0].machine, other.stages[0].memory_bytes / 1e6);
     c->said = true;
     return OK;

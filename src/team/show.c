@@ -1,4 +1,4 @@
-/* show.c - see show.h: the text and the object. */
+/* show.c - see show.h. */
 #include "team/show.h"
 
 #include <jansson.h>
@@ -178,4 +178,29 @@ fault show_json(const struct plan_shown *s, char **json)
         return OUT_OF_MEMORY;
     *json = text;
     return OK;
+}
+
+/* ---- a drawing ---- */
+
+static void print_title(FILE *to, const struct cut_plan *p)
+{
+    fprintf(to, "%s by %s, cut before ", p->profile->source, p->schedule->name);
+    for (size_t k = 1; k < p->n_parts; k++)
+        fprintf(to, "%s%s", k > 1 ? ", " : "", first_layer(p, k));
+    if (p->n_parts == 1)
+        fputs("nothing", to);
+}
+
+fault show_svg(const struct plan_shown *s, char **svg)
+{
+    struct page page;
+    char *title;
+    TRY(page_open(&page));
+    print_title(page.out, s->plan);
+    TRY(page_close(&page, OK, &title));
+    fault f = page_open(&page);
+    if (!f)
+        f = page_close(&page, timeline_draw(s->plan->schedule, &s->plan->timeline, title, page.out), svg);
+    free(title);
+    return f;
 }

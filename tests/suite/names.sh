@@ -24,7 +24,7 @@ engine/ref      ref
 engine/dnnl     dnnl onednn kernel order conv receive send winograd pace program buffer flat job phase layout norm
                 add avgpool batchnorm concat dropout globalpool linear loss maxpool pointwise relu reshape shortcut
 engine/cuda     cuda device driver kernels launches measure ops staging step store tray fused conv
-team            action parts schedule team timeline
+team            action cut parts profile rivals schedule show team timeline way
 collective      collective cost cube fold group log2 piece pieces span step tree
 call            call service
 topology        topology edge family lapack layout sketch spectrum survey threads weights
