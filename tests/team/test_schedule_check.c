@@ -115,6 +115,13 @@ static void passes_out_of_order_are_named(void **state)
     c = change("zb-h1", 2, 1, 3, 1); /* 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2 */
     swap(c.list, 7, 8);
     is_refused(&c, 1, 7, "member 1 computes 1W2 before 1W1, and it must come after");
+    c = change("zb-h1", 2, 1, 3, 1);
+    static const struct action late[] = {{ACTION_FORWARD, 1, 2}, {ACTION_INPUTS, 1, 2}, {ACTION_WEIGHTS, 1, 0}, {ACTION_INPUTS, 1, 1}};
+    memcpy(c.list + 3, late, sizeof late); /* 1F0 1I0 1F1 1F2 1I2 1W0 1I1 1W1 1W2 */
+    is_refused(&c, 1, 4, "member 1 computes 1I2 before 1I1, and it must come after");
+    c = change("gpipe", 2, 1, 3, 1);
+    swap(c.list, 1, 2);
+    is_refused(&c, 1, 1, "member 1 computes 1F2 before 1F1, and it must come after");
 }
 
 static void a_deadlock_is_told_from_one_member_to_the_next(void **state)
@@ -142,6 +149,19 @@ static void a_deadlock_of_a_member_with_itself_is_told(void **state)
     is_refused(&c, 0, 0, "member 0 waits for 0F0, which member 0 computes only after 1F0: a deadlock");
 }
 
+static void a_deadlock_over_several_members_is_told_as_it_goes(void **state)
+{
+    (void)state;
+    struct changed c = change("interleaved", 3, 2, 1, 0); /* 0F0 3F0 3B0 0B0 */
+    swap(c.list, 0, 1);
+    is_refused(&c, 0, 0, "member 0 waits for 2F0, which waits for 1F0, which waits for 0F0, which member 0 computes only after 3F0: a "
+                         "deadlock");
+    c = change("interleaved", 9, 2, 1, 0);
+    swap(c.list, 0, 1);
+    is_refused(&c, 0, 0, "member 0 waits for 8F0, which waits for 7F0, which waits for 6F0, which waits for 5F0, which waits for 4F0, "
+                         "which waits for 3F0, and so on in a circle: a deadlock");
+}
+
 /* Of a schedule without a flush the second round is not looked at alone. */
 static void a_schedule_without_a_flush_is_looked_at_over_its_rounds(void **state)
 {
@@ -156,6 +176,9 @@ static void a_schedule_without_a_flush_is_looked_at_over_its_rounds(void **state
     s = written("pipedream", 3, 1, 1, 0, &arena);
     s.later[0] = s.first[0];
     must_fail(schedule_check(&s), "member 0 computes 0F1 a second time");
+    s = written("pipedream", 3, 1, 1, 0, &arena);
+    s.later[1] = (struct actions){(struct action[]){{ACTION_FORWARD, 1, 1}, {ACTION_BACKWARD, 1, 1}}, 2};
+    must_fail(schedule_check(&s), "member 1 computes 1B1, backward in a round that is not its own");
     arena_release(&arena);
 }
 
@@ -240,6 +263,7 @@ int main(void)
         cmocka_unit_test(passes_out_of_order_are_named),
         cmocka_unit_test(a_deadlock_is_told_from_one_member_to_the_next),
         cmocka_unit_test(a_deadlock_of_a_member_with_itself_is_told),
+        cmocka_unit_test(a_deadlock_over_several_members_is_told_as_it_goes),
         cmocka_unit_test(a_schedule_without_a_flush_is_looked_at_over_its_rounds),
         cmocka_unit_test(random_orders_deadlock_where_another_judge_says_so),
     };

@@ -562,9 +562,13 @@ static void times_are_drawn_in_a_unit_that_fits_them(void **state)
     (void)state;
     static const struct {
         double f;
-        const char *says;
-    } cases[] = {{1e-6, "; 3 \xc2\xb5s a round"}, {1e-3, "; 3 ms a round"}, {0.5, "; 1500 ms a round"}, {1, "; 3 s a round"},
-                 {200, "; 600 s a round"}, {0, "; 0 \xc2\xb5s a round, 0.0 % idle"}};
+        const char *says, *ticks;
+    } cases[] = {{1e-6, "; 3 \xc2\xb5s a round", "0 0.5 1 1.5 2 2.5 3 "},
+                 {1e-3, "; 3 ms a round", "0 0.5 1 1.5 2 2.5 3 "},
+                 {0.5, "; 1500 ms a round", "0 200 400 600 800 1000 1200 1400 "},
+                 {1, "; 3 s a round", "0 0.5 1 1.5 2 2.5 3 "},
+                 {200, "; 600 s a round", "0 100 200 300 400 500 600 "},
+                 {0, "; 0 \xc2\xb5s a round, 0.0 % idle", "0 "}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct part_cost parts[MOST_PARTS];
         struct made d = make("gpipe", 1, 1, 1, 1, alike(cases[i].f, parts), 0);
@@ -572,6 +576,13 @@ static void times_are_drawn_in_a_unit_that_fits_them(void **state)
         if (!strstr(text, cases[i].says))
             fail_msg("'%s' is not in %s", cases[i].says, text);
         assert_int_equal(times_in(text, "nan"), 0);
+        char ticks[256] = "";
+        for (const char *at = text; (at = strstr(at, "stroke=\"#d9d9d0\"/>"));) {
+            at = strchr(strstr(at, "<text"), '>') + 1;
+            size_t n = strlen(ticks);
+            snprintf(ticks + n, sizeof ticks - n, "%.*s ", (int)strcspn(at, "<"), at);
+        }
+        assert_string_equal(ticks, cases[i].ticks);
         free(text);
         release(&d);
     }
