@@ -248,6 +248,22 @@ struct paths {
     size_t n, n_arrows;
 };
 
+/* Of one micro-batch, which may be larger or smaller than others, and may be computed forward again before it goes backward. */
+static double weight_of(const struct timeline_needs *n, size_t micro)
+{
+    return n->micro_shares ? n->micro_shares[micro % n->schedule->n_micros] : 1;
+}
+
+static double pass_seconds(const struct timeline_needs *n, struct action a)
+{
+    const struct part_cost *c = &n->parts[a.part];
+    bool again = a.micro % n->schedule->n_micros < n->n_recomputed && (a.kind == ACTION_BACKWARD || a.kind == ACTION_INPUTS);
+    double costs[] = {c->forward_s, c->inputs_s + c->weights_s, c->inputs_s, c->weights_s};
+    if (again)
+        costs[ACTION_INPUTS] = c->forward_s + c->inputs_s, costs[ACTION_BACKWARD] = costs[ACTION_INPUTS] + c->weights_s;
+    return weight_of(n, a.micro) * costs[a.kind];
+}
+
 static size_t vertex_of(const struct paths *g, const struct actions *lists, size_t p, size_t part, size_t micro, bool forward)
 {
     size_t member = part % p;
@@ -274,11 +290,8 @@ static void draw_graph(struct paths *g, const struct timeline_needs *n, const st
     for (size_t r = 0; r < p; r++) {
         g->first[r] = g->n;
         for (size_t i = 0; i < lists[r].n; i++) {
-            struct action a = lists[r].at[i];
-            const struct part_cost *c = &n->parts[a.part];
-            double costs[] = {c->forward_s, c->inputs_s + c->weights_s, c->inputs_s, c->weights_s};
             assert_true(g->n < MOST_VERTICES);
-            g->v[g->n++] = (struct vertex){costs[a.kind], 0};
+            g->v[g->n++] = (struct vertex){pass_seconds(n, lists[r].at[i]), 0};
             if (i > 0)
                 arrow(g, g->n - 2, g->n - 1, 0);
         }
@@ -317,6 +330,7 @@ struct team {
     struct schedule s;
     struct part_cost parts[MOST_PARTS];
     struct transfer_cost transfers[16];
+    double shares[32];
     struct timeline_needs needs;
 };
 
@@ -339,6 +353,12 @@ static void random_team(struct rng *random, struct team *t)
     }
     t->needs = (struct timeline_needs){.schedule = &t->s, .parts = t->parts, .transfers = t->transfers, .n_transfers = n_transfers,
                                        .latency_s = rng_below(random, 3) * rng_uniform(random), .n_rounds = 1 + rng_below(random, 3)};
+    for (size_t i = 0; i < m; i++)
+        t->shares[i] = 0.1 + rng_uniform(random);
+    if (rng_below(random, 2))
+        t->needs.micro_shares = t->shares;
+    if (rng_below(random, 2))
+        t->needs.n_recomputed = rng_below(random, m + 1);
 }
 
 static void every_end_is_a_longest_path(void **state)
@@ -427,33 +447,40 @@ static bool compute_next(struct cards *c, size_t r)
             return false;
         begin_s = fmax(begin_s, c->messages[i].there_s);
     }
-    const struct part_cost *k = &c->n->parts[a.part];
-    double costs[] = {k->forward_s, k->inputs_s + k->weights_s, k->inputs_s, k->weights_s};
     struct event_s *e = &c->of[r][c->known[r]++];
-    *e = (struct event_s){begin_s, begin_s + costs[a.kind]};
+    *e = (struct event_s){begin_s, begin_s + pass_seconds(c->n, a)};
     for (size_t i = 0; i < c->n_messages; i++)
         if (is_for(&c->messages[i], a, c->messages[i].from))
             c->messages[i].maker = e;
     return true;
 }
 
+/* Which of two is ready first; at one moment that of the lower member. */
+static bool is_before(const struct message *a, const struct message *b, size_t p)
+{
+    if (a->maker->end_s != b->maker->end_s)
+        return a->maker->end_s < b->maker->end_s;
+    return a->from % p < b->from % p;
+}
+
 /* Of those that are made and not sent, the one that is ready first: nothing that is not known yet can be ready before it. */
 static bool send_first(struct cards *c)
 {
     struct message *first = NULL;
+    size_t p = c->n->schedule->n_members;
     for (size_t i = 0; i < c->n_messages; i++) {
         struct message *m = &c->messages[i];
-        if (m->maker && !m->sent && (!first || m->maker->end_s < first->maker->end_s))
+        if (m->maker && !m->sent && (!first || is_before(m, first, p)))
             first = m;
     }
     if (!first)
         return false;
-    size_t p = c->n->schedule->n_members, from = first->from % p, to = first->to % p;
+    size_t from = first->from % p, to = first->to % p;
     first->sent = true;
     first->there_s = first->maker->end_s;
     if (from != to) {
         double begin_s = fmax(first->maker->end_s, fmax(c->out_s[from], c->in_s[to]));
-        c->out_s[from] = c->in_s[to] = begin_s + first->bytes / c->n->bytes_per_s;
+        c->out_s[from] = c->in_s[to] = begin_s + first->bytes * weight_of(c->n, first->micro) / c->n->bytes_per_s;
         first->there_s = c->out_s[from] + c->n->latency_s;
     }
     return true;
@@ -463,7 +490,7 @@ static void cards_carry_one_message_at_a_time_in_the_order_in_which_they_are_rea
 {
     (void)state;
     struct rng random = rng_stream(21, 0, RNG_TEST, 5);
-    for (size_t trial = 0; trial < 300; trial++) {
+    for (size_t trial = 0; trial < 1000; trial++) {
         struct team t;
         struct timeline line;
         random_team(&random, &t);
@@ -500,7 +527,8 @@ static void a_message_takes_its_bytes_over_the_bandwidth_and_the_latency(void **
     struct part_cost parts[MOST_PARTS];
     struct timeline t;
     struct transfer_cost transfer = {0, 1, 3};
-    struct timeline_needs needs = {&s, alike(1, parts), &transfer, 1, 0.25, 2, 1, NULL, 0};
+    struct timeline_needs needs = {.schedule = &s, .parts = alike(1, parts), .transfers = &transfer, .n_transfers = 1,
+                                   .latency_s = 0.25, .bytes_per_s = 2, .n_rounds = 1};
     must(timeline_make(&needs, &arena, &t));
     must_be(t.of[1][0].begin_s, 1 + 1.5 + 0.25);
     must_be(t.of[0][1].begin_s, 1 + 1.75 + 3 + 1.75);
@@ -605,7 +633,7 @@ static void what_never_ends_and_what_leads_nowhere_is_refused(void **state)
     struct timeline t;
     struct schedule s = written("gpipe", 2, 1, 1, 0, &arena);
     struct transfer_cost transfer = {1, 1, 3};
-    struct timeline_needs needs = {&s, alike(1, parts), &transfer, 1, 0, 0, 1, NULL, 0};
+    struct timeline_needs needs = {.schedule = &s, .parts = alike(1, parts), .transfers = &transfer, .n_transfers = 1, .n_rounds = 1};
     must_fail(timeline_make(&needs, &arena, &t), "a transfer from part 1 to part 1 of 2");
     transfer.to = 2;
     must_fail(timeline_make(&needs, &arena, &t), "a transfer from part 1 to part 2 of 2");
