@@ -110,7 +110,7 @@ static bool is_as_it_should_be(const struct staged *s, fault f)
     if (s->play.which->diverges)
         return f && fault_kind_of(f) == (ranks->self ? FAULT_ELSEWHERE : FAULT_NUMBER);
     if (s->play.which->one_falls && ranks->n && ranks->self == ranks->n - 1)
-        return f && fault_kind_of(f) == FAULT_CRASH;
+        return f && fault_kind_of(f) == FAULT_GIVEN_UP;
     return !f;
 }
 

@@ -60,7 +60,7 @@ struct play { /* of one case; every member sees it, in its own process */
 /* Each ends with one without a name. */
 extern const struct link_case cases_of_messages[], cases_of_rows[], cases_of_peers[];
 
-/* How a member of a world of this kind goes down, until it is told so (FAULT_CRASH), and how it hears
+/* How a member of a world of this kind goes down, until it is told so (FAULT_CRASH, of ranks FAULT_GIVEN_UP), and how it hears
  * nothing for a while. NULL, both: as its link has it, by sleeping until the script says so. */
 struct suite_world {
     const char *name;
