@@ -290,12 +290,12 @@ static fault open_data(struct veche_run *r)
     const struct samples *s = &r->dataset->train;
     TRY(graph_build(&e->model, (struct shape){s->c, s->h, s->w}, s->classes, &r->graph));
     TRY(session_check_against(e, r->topology, r->graph));
-    TRY(open_split(r));
-    return team_open(e, r->graph, r->speeds, &r->team);
+    return open_split(r);
 }
 
 static fault open_members(struct veche_run *r)
 {
+    TRY(team_open(r->experiment, r->graph, r->speeds, &r->team));
     TRY(open_engine(r));
     TRY(open_agents(r));
     return start_replicas(r);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "team/inside.h"
 #include "team/parts.h"
+#include "team/plan.h"
 
 /* ---- what can be wrong ---- */
 
@@ -161,22 +162,48 @@ static fault find_transfers(struct team *t, const struct graph *g)
 /* ---- opening ---- */
 
 /* All teams are cut alike: a place in them is as fast as the slowest machine that has it. */
-static fault find_parts(struct team *t, const struct experiment *e, const struct graph *g, const double *speeds)
+static fault find_machines(struct team *t, const struct experiment *e, const double *speeds, bool alike, struct cut_machine **out)
 {
-    const struct pipeline *p = t->settings;
-    bool is_even = text_is(p->cut.n ? p->cut.at[0] : "", "even");
-    double *slowest = ARENA_NEW(&t->arena, double, t->size);
-    if (!slowest)
+    struct cut_machine *of = *out = ARENA_NEW(&t->arena, struct cut_machine, t->size);
+    if (!of)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < t->size; i++)
         for (size_t a = 0; a < (size_t)e->agents; a++) {
-            double speed = is_even ? 1 : speeds[a * t->size + i];
-            slowest[i] = a && slowest[i] < speed ? slowest[i] : speed;
+            double speed = alike ? 1 : speeds[a * t->size + i];
+            of[i].speed = a && of[i].speed < speed ? of[i].speed : speed;
         }
+    return OK;
+}
+
+static fault find_best_cut(struct team *t, const struct experiment *e, const struct graph *g, const double *speeds)
+{
+    bool is_even = text_is(t->settings->cut.at[0], "even");
+    size_t n_samples = (t->batch + t->schedule.n_micros - 1) / t->schedule.n_micros;
+    double rate = e->machines.rate > 0 ? e->machines.rate : 1; /* of machines that are still to be measured */
+    struct profile profile;
+    struct cut_machine *machines;
+    struct cut_plan plan;
+    TRY(find_machines(t, e, speeds, is_even, &machines));
+    TRY(profile_of_graph(g, n_samples, &t->arena, &profile));
+    TRY(profile_share_out(g, (double)n_samples / rate, &profile));
+    struct cut_needs needs = {.profile = &profile,
+                              .machines = machines,
+                              .n_machines = t->size,
+                              .bytes_per_s = is_even ? 0 : e->network.within.bytes_per_s,
+                              .latency_s = is_even ? 0 : e->network.within.latency_s,
+                              .schedule = &t->schedule};
+    TRY(cut_best(&needs, &t->arena, &plan));
+    for (size_t p = 0; p < t->n_parts; p++)
+        t->first[p] = plan.parts[p].first;
+    return OK;
+}
+
+static fault find_parts(struct team *t, const struct experiment *e, const struct graph *g, const double *speeds)
+{
+    const struct pipeline *p = t->settings;
     if (t->n_parts > g->n_ops)
         return fail_at(e->team.place, "team.size: a network of %zu layers cannot be cut into %zu parts", g->n_ops, t->n_parts);
-    return is_cut_word(&p->cut) ? parts_balance(g, slowest, t->size, t->n_parts, t->first)
-                                : parts_by_name(g, &p->cut, e->team.place, t->n_parts, t->first);
+    return is_cut_word(&p->cut) ? find_best_cut(t, e, g, speeds) : parts_by_name(g, &p->cut, e->team.place, t->n_parts, t->first);
 }
 
 static fault open_parts(struct team *t, const struct experiment *e, const struct graph *g, const double *speeds)
@@ -207,9 +234,9 @@ fault team_open(const struct experiment *e, const struct graph *g, const double 
     t->batch = (size_t)e->data.batch;
     t->size = (size_t)p->size;
     t->n_parts = (size_t)(p->size * p->chunks);
-    fault f = open_parts(t, e, g, speeds);
+    fault f = team_schedule(e, &t->arena, &t->schedule);
     if (!f)
-        f = team_schedule(e, &t->arena, &t->schedule);
+        f = open_parts(t, e, g, speeds);
     if (!f)
         f = team_open_clock(t);
     if (f) {
