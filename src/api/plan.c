@@ -1,6 +1,6 @@
 /* plan.c - `veche plan`: what is known of network, machines and links, from an experiment and from settings, to a plan.
  *
- *   experiment -> team_facts      settings over them -> needs -> the best cut, its rivals -> text, object, drawing, schedule
+ *   experiment -> team_facts     settings over them -> needs -> the best cut, its rivals -> text, object, drawing, schedule
  *   profile or experiment -> layers
  */
 #include <math.h>
@@ -17,6 +17,7 @@
 #include "experiment/machines.h"
 #include "graph/graph.h"
 #include "team/show.h"
+#include "team/team.h"
 
 enum { USUAL_MICROS = 8, USUAL_CHUNKS = 2, MOST_MACHINES = 1024 };
 enum times { TIMES_MEASURED, TIMES_RATE };
@@ -38,7 +39,7 @@ static const struct field plan_fields[] = {
     REALS_FIELD(struct plan_settings, memory_mb, NULL, 0, 1e12, "of a machine", .above_min = true, .optional = true),
     REAL_FIELD(struct plan_settings, bandwidth_mbs, NULL, 0, 1e12, "of a card each way; 0: no limit", .optional = true),
     REAL_FIELD(struct plan_settings, latency_ms, NULL, 0, 1e9, "of a message", .optional = true),
-    TEXT_FIELD(struct plan_settings, schedule, "1f1b", "of the pipeline"),
+    TEXT_FIELD(struct plan_settings, schedule, NULL, "of the pipeline", .optional = true),
     INT_FIELD(struct plan_settings, microbatches, NULL, 1, 100000, "of a round", .optional = true),
     INT_FIELD(struct plan_settings, chunks, NULL, 1, 1000, "parts of a machine", .optional = true),
     INT_FIELD(struct plan_settings, warmup, NULL, 1, 100000, "micro-batches in flight on the first machine", .optional = true),
@@ -47,12 +48,15 @@ static const struct field plan_fields[] = {
     CHOICE_FIELD(struct plan_settings, times, "measured", time_names, "of layers"),
 };
 
-/* What an experiment says of a team; without one nothing is known, and links are free. */
+/* What an experiment says of a team; without one nothing is known, and links are free. Where it has no section `team` its agents' machines
+ * are taken for one team. */
 struct team_facts {
     double *speeds; /* in the arena */
     size_t n_machines;
     double latency_s, bytes_per_s;
-    size_t n_micros; /* 0: it does not say */
+    const char *schedule;     /* NULL: it does not say; the same for 0 below */
+    size_t n_micros, chunks, warmup;
+    enum recompute recompute;
     double slots;
 };
 
@@ -71,8 +75,9 @@ struct planning {
 /* The slowest link between any two. */
 static void take_network(const struct experiment *e, struct team_facts *out)
 {
-    for (size_t a = 0; a < out->n_machines; a++)
-        for (size_t b = a + 1; b < out->n_machines; b++) {
+    size_t n = smaller(out->n_machines, MOST_MACHINES);
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = a + 1; b < n; b++) {
             struct wire w = network_wire(&e->network, a, b);
             out->latency_s = fmax(out->latency_s, w.latency_s);
             if (w.bytes_per_s > 0 && (out->bytes_per_s == 0 || w.bytes_per_s < out->bytes_per_s))
@@ -80,16 +85,42 @@ static void take_network(const struct experiment *e, struct team_facts *out)
         }
 }
 
+/* All teams are cut alike: each place in a team is as slow as the slowest machine that has it. */
+static void take_team(const struct experiment *e, const double *all, struct team_facts *out)
+{
+    const struct pipeline *p = team_pipeline(e);
+    struct wire within = network_wire(&e->network, 0, 0);
+    out->n_machines = (size_t)e->team_size;
+    out->latency_s = within.latency_s;
+    out->bytes_per_s = within.bytes_per_s;
+    out->n_micros = (size_t)p->microbatches;
+    out->chunks = (size_t)p->chunks;
+    out->warmup = (size_t)p->warmup;
+    out->schedule = p->schedule;
+    out->recompute = (enum recompute)p->recompute;
+    for (size_t i = 0; i < out->n_machines; i++) {
+        out->speeds[i] = all[i];
+        for (size_t agent = 1; agent < (size_t)e->agents; agent++)
+            out->speeds[i] = fmin(out->speeds[i], all[agent * out->n_machines + i]);
+    }
+}
+
 static fault facts_of_experiment(const struct experiment *e, struct arena *arena, struct team_facts *out)
 {
-    size_t batch = (size_t)e->data.batch;
-    *out = (struct team_facts){.n_machines = smaller((size_t)e->agents, MOST_MACHINES + 1),
-                               .speeds = ARENA_NEW(arena, double, e->agents),
+    size_t n = (size_t)(e->agents * e->team_size);
+    double *all = ARENA_NEW(arena, double, n);
+    *out = (struct team_facts){.n_machines = (size_t)e->agents,
+                               .speeds = ARENA_NEW(arena, double, n),
                                .slots = (double)optim_row(&e->optim)->n_slots};
-    if (!out->speeds)
+    if (!all || !out->speeds)
         return OUT_OF_MEMORY;
-    out->n_micros = e->train.accumulate > 1 ? (size_t)e->train.accumulate : smaller(USUAL_MICROS, batch);
-    machine_speeds(&e->machines, (uint64_t)e->train.seed, (size_t)e->agents, out->speeds);
+    machine_speeds(&e->machines, (uint64_t)e->train.seed, n, all);
+    if (team_pipeline(e)) {
+        take_team(e, all, out);
+        return OK;
+    }
+    out->n_micros = e->train.accumulate > 1 ? (size_t)e->train.accumulate : smaller(USUAL_MICROS, (size_t)e->data.batch);
+    memcpy(out->speeds, all, n * sizeof *all);
     take_network(e, out);
     return OK;
 }
@@ -101,7 +132,21 @@ static fault layers_by_rate(const struct planning *p, const struct graph *g, siz
     double rate = p->e->machines.rate;
     if (!(rate > 0))
         return FAIL(FAULT_USAGE, "times=rate needs machines.rate, and %s has none", p->e->source);
-    return profile_share_out(g, (double)n_samples / rate, out);
+    profile_share_out(g, (double)n_samples / rate, out);
+    return OK;
+}
+
+/* The first micro-batches of a batch are larger by a sample, and those are what the profile is of. */
+static fault share_micros(struct planning *p, size_t n_samples)
+{
+    size_t batch = (size_t)p->e->data.batch, m = p->schedule.n_micros;
+    double *shares = ARENA_NEW(&p->arena, double, m);
+    if (!shares)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < m; i++)
+        shares[i] = (double)(batch / m + (i < batch % m)) / (double)n_samples;
+    p->needs.micro_shares = shares;
+    return OK;
 }
 
 static fault layers_measured(const struct planning *p, const struct graph *g, struct profile *out)
@@ -121,6 +166,7 @@ static fault layers_of_graph(struct planning *p, const struct graph *g)
     size_t batch = (size_t)p->e->data.batch, m = p->schedule.n_micros, n_samples = (batch + m - 1) / m;
     if (m > batch)
         return FAIL(FAULT_USAGE, "a batch of %zu samples cannot be cut into %zu micro-batches", batch, m);
+    TRY(share_micros(p, n_samples));
     TRY(profile_of_graph(g, n_samples, &p->arena, &p->profile));
     if (p->settings.times == TIMES_RATE)
         TRY(layers_by_rate(p, g, n_samples, &p->profile));
@@ -191,18 +237,30 @@ static fault find_schedule(const char *name, const struct schedule_kind **out)
                           said.text);
 }
 
+static size_t first_said(int64_t setting, size_t fact, size_t usual)
+{
+    return setting ? (size_t)setting : fact ? fact : usual;
+}
+
 static fault take_schedule(struct planning *p)
 {
     const struct plan_settings *s = &p->settings;
+    const struct team_facts *facts = &p->facts;
     const struct schedule_kind *kind;
-    TRY(find_schedule(s->schedule, &kind));
+    const char *name = s->schedule ? s->schedule : facts->schedule ? facts->schedule : "1f1b";
+    bool is_theirs = facts->schedule && text_is(name, facts->schedule); /* chunks and warm-up belong to it */
+    if (text_starts(name, "file:"))
+        return FAIL(FAULT_USAGE, "a schedule of a file is for one cut: say a kind of schedule to plan for, --schedule 1f1b");
+    TRY(find_schedule(name, &kind));
     struct schedule_needs needs = {.n_members = p->needs.n_machines,
-                                   .chunks = s->chunks ? (size_t)s->chunks : kind->has_chunks ? USUAL_CHUNKS : 1,
-                                   .n_micros = s->microbatches    ? (size_t)s->microbatches
-                                               : p->facts.n_micros ? p->facts.n_micros
-                                                                   : USUAL_MICROS,
-                                   .warmup = (size_t)s->warmup};
-    return kind->write(&needs, &p->arena, &p->schedule);
+                                   .chunks = first_said(s->chunks, is_theirs ? facts->chunks : 0, kind->has_chunks ? USUAL_CHUNKS : 1),
+                                   .n_micros = first_said(s->microbatches, facts->n_micros, USUAL_MICROS),
+                                   .warmup = first_said(s->warmup, is_theirs ? facts->warmup : 0, 0)};
+    TRY(kind->write(&needs, &p->arena, &p->schedule));
+    p->needs.n_recomputed = facts->recompute == RECOMPUTE_NEVER    ? 0
+                            : facts->recompute == RECOMPUTE_ALWAYS ? needs.n_micros
+                                                                   : needs.n_micros - 1;
+    return OK;
 }
 
 /* "NAME,NAME": where each part but the first begins. */

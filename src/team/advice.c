@@ -128,6 +128,8 @@ static fault try_schedule(struct counsel *c, const struct schedule_needs *asked,
         return OUT_OF_MEMORY;
     TRY(schedule_kind_named(c->plan->schedule->name)->write(asked, c->arena, schedule));
     other.schedule = schedule;
+    if (schedule->n_micros != c->plan->schedule->n_micros)
+        other.micro_shares = NULL;
     return cut_best(&other, c->arena, out);
 }
 

@@ -484,6 +484,8 @@ static fault draw_timeline(const struct cut_needs *n, struct arena *arena, struc
                                    .parts = parts,
                                    .transfers = transfers,
                                    .n_transfers = list_transfers(p, transfers),
+                                   .micro_shares = n->micro_shares,
+                                   .n_recomputed = n->n_recomputed,
                                    .latency_s = n->latency_s,
                                    .bytes_per_s = n->bytes_per_s,
                                    .n_rounds = n->schedule->flushes ? 1 : ROUNDS_OF_ENDLESS};

@@ -37,6 +37,8 @@ struct cut_needs {
     double bytes_per_s, latency_s;   /* of every card; bytes_per_s 0: no limit */
     const struct schedule *schedule; /* for n_machines members */
     double slots;                    /* of the optimiser, each as large as the parameters */
+    const double *micro_shares;      /* [n_micros]: how large each micro-batch is beside the profile's; NULL: as large */
+    size_t n_recomputed;             /* of a round: forward is computed again before backward */
     const size_t *begins;            /* [n_parts - 1]: a cut as asked for, where each part but the first begins; NULL: the best */
 };
 

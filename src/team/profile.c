@@ -8,7 +8,7 @@
 
 #include "base/field.h"
 #include "base/text.h"
-#include "graph/cut.h"
+#include "graph/graph.h"
 
 enum { MOST_BYTES = 1 << 24, MOST_LAYERS = 10000 };
 
@@ -315,32 +315,14 @@ fault profile_of_graph(const struct graph *g, size_t n_samples, struct arena *ar
     return OK;
 }
 
-static void share_out(struct graph *const *parts, double flops, double micro_batch_s, struct profile *p)
+void profile_share_out(const struct graph *g, double micro_batch_s, struct profile *p)
 {
+    double each = g->flops_learn > 0 ? micro_batch_s / g->flops_learn : 0;
     for (size_t i = 0; i < p->n_layers; i++) {
+        struct op_work work = graph_op_work(g, &g->ops[i]);
         struct profile_layer *l = &p->layers[i];
-        double share = flops > 0 ? micro_batch_s / flops : 0, forward = parts[i]->flops_forward,
-               backward = parts[i]->flops_learn - forward;
-        l->forward_s = flops > 0 ? forward * share : micro_batch_s / (double)p->n_layers;
-        l->weights_s = (backward < forward ? backward : forward) * share;
-        l->inputs_s = backward * share - l->weights_s;
+        l->forward_s = each > 0 ? work.forward * each : micro_batch_s / (double)p->n_layers;
+        l->inputs_s = work.inputs * each;
+        l->weights_s = work.weights * each;
     }
-}
-
-fault profile_share_out(const struct graph *g, double micro_batch_s, struct profile *p)
-{
-    size_t n = g->n_ops, *part_of = calloc(n, sizeof *part_of);
-    struct graph **parts = calloc(n, sizeof *parts);
-    fault f = part_of && parts ? OK : OUT_OF_MEMORY;
-    for (size_t i = 0; !f && i < n; i++)
-        part_of[i] = i;
-    if (!f)
-        f = graph_cut(g, part_of, n, parts);
-    if (!f)
-        share_out(parts, g->flops_learn, micro_batch_s, p);
-    for (size_t i = 0; !f && i < n; i++)
-        graph_free(parts[i]);
-    free(parts);
-    free(part_of);
-    return f;
 }

@@ -56,8 +56,9 @@ fault profile_read_text(char *text, const char *source, struct arena *arena, str
 
 /* The chain of a whole network's ops for micro-batches of n samples; it takes no time yet. */
 fault profile_of_graph(const struct graph *g, size_t n_samples, struct arena *arena, struct profile *out);
-/* Its times where all passes of a micro-batch take so many seconds: shared out by the multiplications and additions of each layer. */
-fault profile_share_out(const struct graph *g, double micro_batch_s, struct profile *p);
+/* Its times where all passes of a micro-batch take so many seconds: shared out by the multiplications and additions of each layer, as the virtual
+ * clock does it. */
+void profile_share_out(const struct graph *g, double micro_batch_s, struct profile *p);
 /* Its times on this machine: medians of passes of each layer alone, scaled so that their sum is that of the whole network's passes,
  * which an engine fuses and whose values need not be handed on. The setup says batch, micro-batches, precision and threads. */
 fault profile_measure(const struct engine_ops *ops, const struct engine_setup *setup, struct profile *p);

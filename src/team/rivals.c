@@ -193,6 +193,9 @@ static fault plan_pipeline(const struct listing *l, const struct schedule_kind *
     team.n_machines = r->size;
     team.schedule = &schedule;
     team.begins = NULL;
+    if (r->n_teams > 1)
+        team.micro_shares = NULL;
+    team.n_recomputed = smaller(team.n_recomputed, micros_of_team(l, r->n_teams));
     if (!team.machines)
         return OUT_OF_MEMORY;
     TRY(write_schedule(l, kind, r->n_teams, r->size, &schedule));

@@ -73,6 +73,17 @@ holds 'gives the same' test "$one" = "$out"
 succeeds 'overrides' plan net.yaml --times rate --json machines.speed=2 train.accumulate=4 network.bandwidth_mbps=8000
 agrees 'count' 'assert o["order"] == [2, 2, 2] and o["microbatches"] == 4'
 
+sed -e '/^agents\|^topology\|^strategy/d' -e 's/batch: 16/batch: 18/' net.yaml >team.yaml
+echo 'engine: null' >>team.yaml
+for team in 'microbatches: 5' 'schedule: gpipe' 'schedule: interleaved, chunks: 2' 'schedule: zb-h1' 'recompute: always'; do
+    given=(team.yaml "team={kind: pipeline, size: 3, $team}")
+    succeeds "a plan for a team, $team" plan "${given[@]}" --times rate --json
+    cuts=$(python3 -c 'import json, sys; print(", ".join(json.loads(sys.argv[1])["cuts"]))' "$out") planned=$(json round_ms <<<"$out")
+    succeeds 'a run of its cut' "$veche" run team.yaml "team={kind: pipeline, size: 3, $team, cut: [$cuts]}" --json
+    holds 'takes what the plan says' python3 -c 'import json, sys; o = json.loads(sys.argv[1])
+assert abs(o["virtual_s"] * 1e3 / o["rounds"] / float(sys.argv[2]) - 1) < 1e-9' "$out" "$planned"
+done
+
 faults 'no network' '^veche: which network\?' "$veche" plan --machines 1,1
 faults 'no machines' '^veche: which machines\?' "$veche" plan --profile layers.csv
 faults 'an unknown schedule' "^veche: there is no schedule '1f1g'; did you mean '1f1b'\?" "$veche" plan --profile layers.csv --machines 1,1 --schedule 1f1g
