@@ -201,37 +201,40 @@ static void describe_rows(const struct experiment *e, const struct topology *t, 
         fprintf(to, "each of %lld processes has these rows\n", (long long)e->members);
 }
 
-/* A lesson of the first agent, with no machine falling behind. */
-static fault time_team(const struct experiment *e, struct team *team, double *machine_s, struct team_lesson *out)
+/* Of the first agent, with no machine falling behind; `speeds` of its machines become their times. */
+static fault lesson_of_team(const struct experiment *e, double *speeds, struct team_lesson *out)
 {
     double *done_s = calloc((size_t)e->team_size, sizeof *done_s);
     if (!done_s)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < (size_t)e->team_size; i++)
-        machine_s[i] = (double)e->data.batch / (e->machines.rate * machine_s[i]);
-    *out = (struct team_lesson){.machine_s = machine_s, .wire = e->network.within, .done_s = done_s};
-    fault f = team_time(team, out);
-    free(done_s);
-    return f;
+        speeds[i] = (double)e->data.batch / (e->machines.rate * speeds[i]);
+    *out = (struct team_lesson){.machine_s = speeds, .wire = e->network.within, .done_s = done_s};
+    return OK;
 }
 
-/* How the agents' machines share the network; nothing where each agent is one. */
-static fault describe_team(const struct experiment *e, const struct graph *g, FILE *to)
+/* How the agents' machines share the network, in words or as a drawing; nothing where each agent is one. */
+static fault show_team(const struct experiment *e, const struct graph *g, bool drawn, FILE *to)
 {
     size_t n = (size_t)(e->agents * e->team_size);
     double *speeds = calloc(n, sizeof *speeds);
     struct team *team = NULL;
-    struct team_lesson lesson;
+    struct team_lesson lesson = {0};
     if (!speeds)
         return OUT_OF_MEMORY;
     machine_speeds(&e->machines, (uint64_t)e->train.seed, n, speeds);
     fault f = team_open(e, g, speeds, &team);
     bool is_known = e->machines.rate > 0; /* else it is still to be measured */
     if (!f && team && is_known)
-        f = time_team(e, team, speeds, &lesson);
-    if (!f && team)
+        f = lesson_of_team(e, speeds, &lesson);
+    if (!f && team && drawn)
+        f = is_known ? team_draw(team, &lesson, to) : OK;
+    else if (!f && team && is_known)
+        f = team_time(team, &lesson);
+    if (!f && team && !drawn)
         team_describe(team, g, is_known ? &lesson : NULL, to);
     team_close(team);
+    free(lesson.done_s);
     free(speeds);
     return f;
 }
@@ -245,7 +248,7 @@ static fault describe(const struct experiment *e, const struct topology *t, cons
     fputc('\n', page.out);
     describe_rows(e, t, g, page.out);
     if (!f)
-        f = describe_team(e, g, page.out);
+        f = show_team(e, g, false, page.out);
     if (e->data.stream)
         fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n", dataset_window_mb(&e->data));
     return page_close(&page, f ? f : describe_batch(e, g, page.out), out);
@@ -379,6 +382,19 @@ static fault open_run(struct experiment *e, const char *text, const char *source
     return session_open(e, &ranks, options, out);
 }
 
+static fault write_team(struct veche_run *r)
+{
+    struct page page;
+    char *svg;
+    if (!r->team)
+        return OK;
+    TRY(page_open(&page));
+    TRY(page_close(&page, show_team(r->experiment, r->graph, true, page.out), &svg));
+    fault f = run_write_team(&r->folder, svg);
+    free(svg);
+    return f;
+}
+
 static fault make_folder(struct veche_run *r)
 {
     char *yaml;
@@ -388,7 +404,7 @@ static fault make_folder(struct veche_run *r)
     const char *parent = r->options.folder ? r->options.folder : "runs";
     fault f = run_create(parent, r->experiment->name, yaml, r->experiment->train.keep, &r->folder);
     free(yaml);
-    return f;
+    return f ? f : write_team(r);
 }
 
 veche_fault *veche_start(const veche_experiment *e, const veche_options *options, veche_run **out)

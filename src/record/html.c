@@ -5,6 +5,7 @@
  */
 #include "record/html.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,15 @@ static void put_facts(FILE *to, const struct report_run *run)
     fputs("</code></p>\n", to);
 }
 
+/* As a picture: what a drawing may hold beside lines and texts does nothing in one. */
+static void put_team(FILE *to, const struct report_run *run)
+{
+    fputs("<h3>How a team computes</h3>\n<div class=\"box\"><img alt=\"who computes which micro-batch when\" src=\"data:image/svg+xml,", to);
+    for (const unsigned char *c = (const unsigned char *)run->team; *c; c++)
+        fprintf(to, isalnum(*c) ? "%c" : "%%%02X", *c);
+    fputs("\"/></div>\n<p class=\"soft\">A lesson of agent 0, by the schedule, on the machines and links that the experiment describes.</p>\n", to);
+}
+
 static fault put_run(FILE *to, const struct report *r, const struct report_run *run)
 {
     fputs("<section><h2>", to);
@@ -357,6 +367,8 @@ static fault put_run(FILE *to, const struct report *r, const struct report_run *
     put_facts(to, run);
     if (run->n_agents > 1)
         TRY(put_agents(to, run, r->n == 1));
+    if (run->team)
+        put_team(to, run);
     if (run->n_notes)
         put_notes(to, run);
     fprintf(to, "<details%s><summary>The experiment</summary><pre>", r->n == 1 ? " class=\"paper\"" : "");

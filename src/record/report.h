@@ -29,6 +29,7 @@ struct report_run {
     const char *path;
     const char *label;                  /* the folder's own name; the whole path where two are called alike */
     const char *experiment;             /* the text of experiment.yaml                                      */
+    const char *team;                   /* that of team.svg; NULL: there is none                            */
     const char *strategy;               /* with what sets it apart: "consensus, every 5"                    */
     const char *topology, *set, *model; /* as the experiment writes them; NULL where it does not */
     int64_t batch, limit, test_limit;

@@ -367,6 +367,20 @@ static fault read_experiment(struct arena *arena, struct report_run *run)
     return run->strategy ? OK : OUT_OF_MEMORY;
 }
 
+/* Of a run whose agents are teams. */
+static fault read_team(struct arena *arena, struct report_run *run)
+{
+    char path[FILE_PATH], *text;
+    size_t n;
+    TRY(path_join(run->path, "team.svg", sizeof path, path));
+    if (access(path, R_OK) != 0)
+        return OK;
+    TRY(file_read(path, &text, &n));
+    run->team = arena_text(arena, text);
+    free(text);
+    return run->team ? OK : OUT_OF_MEMORY;
+}
+
 /* ---- the end ---- */
 
 /* What the last evaluation knows; summary.json, where there is one, is put over it. */
@@ -471,6 +485,7 @@ static fault read_run(struct arena *arena, const char *path, struct report_run *
     if (!run->path)
         return OUT_OF_MEMORY;
     TRY(read_experiment(arena, run));
+    TRY(read_team(arena, run));
     TRY(read_events(arena, run));
     TRY(read_summary(arena, run));
     if (!run->end.name)

@@ -58,6 +58,13 @@ fault run_open(const char *path, int64_t keep, struct run_folder *out)
     return f;
 }
 
+fault run_write_team(struct run_folder *r, const char *svg)
+{
+    char path[FILE_PATH];
+    TRY(path_join(r->path, "team.svg", sizeof path, path));
+    return file_replace(path, &(struct piece){svg, strlen(svg)}, 1);
+}
+
 fault run_write_experiment(struct run_folder *r, const char *experiment_yaml)
 {
     char path[FILE_PATH], *sealed;

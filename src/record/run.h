@@ -106,6 +106,8 @@ fault run_save(struct run_folder *r, uint64_t round, const struct named_floats *
  * is a fault. */
 fault run_newest(const struct run_folder *r, bool (*fits)(const void *ctx, const struct tensors *t),
                  const void *ctx, struct tensors *out, char passed_over[RUN_PATH]);
+/* A drawing of how its agents' machines share a lesson, for its page: team.svg. */
+fault run_write_team(struct run_folder *r, const char *svg);
 /* Puts another text in place of the run's experiment.yaml. */
 fault run_write_experiment(struct run_folder *r, const char *experiment_yaml);
 

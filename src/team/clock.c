@@ -88,6 +88,12 @@ fault team_time(struct team *t, struct team_lesson *lesson)
     return OK;
 }
 
+fault team_draw(struct team *t, struct team_lesson *lesson, FILE *to)
+{
+    TRY(team_time(t, lesson));
+    return timeline_draw(&t->schedule, &t->timeline, t->schedule.name, to);
+}
+
 fault team_open_clock(struct team *t)
 {
     size_t n = t->schedule.n_micros;

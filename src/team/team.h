@@ -66,6 +66,8 @@ struct team_lesson {
 };
 fault team_time(struct team *t, struct team_lesson *lesson);
 
+/* The time line of a lesson as a drawing. */
+fault team_draw(struct team *t, struct team_lesson *lesson, FILE *to);
 /* A line for each part, for people; and one for a lesson, unless it is NULL. */
 void team_describe(const struct team *t, const struct graph *g, const struct team_lesson *lesson, FILE *to);
 
