@@ -427,8 +427,7 @@ static void equal_branches_become_one(void **state)
     }
 }
 
-/* Each would be merged but for one thing. */
-static void what_learns_or_is_random_or_differs_is_not_merged(void **state)
+static void what_learns_or_is_random_is_not_merged(void **state)
 {
     (void)state;
     static const char *const kinds[] = {"batchnorm", "dropout"};
@@ -444,24 +443,91 @@ static void what_learns_or_is_random_or_differs_is_not_merged(void **state)
     struct network net = {0};
     net_conv(&net, 4, 3, 1, 1);
     net_name(&net, "stem");
-    const char *ends[8];
-    size_t n = 0;
-    for (int64_t i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         net_conv(&net, 4, 3, 1, 1);
         net_from(&net, "stem");
-        ends[n++] = net_name(&net, NULL);
-        net_pool(&net, "maxpool", 3 + 2 * i, 1, 1 + i);
-        net_from(&net, "stem");
-        ends[n++] = net_name(&net, NULL);
-        net_pool(&net, i ? "avgpool" : "maxpool", 5, 1, 2);
-        net_from(&net, "stem");
-        ends[n++] = net_name(&net, NULL);
+        net_name(&net, i ? "b" : "a");
     }
-    net_join(&net, "concat", ends, n);
-    net_linear(&net, 3);
-    struct graph *g = passed(&net, small, ONLY(MERGE_PASS));
-    expect_gone(g, "merge name6: name4"); /* maxpool 5x5, twice */
+    end_twins(&net, "add");
+    struct graph *g = passed(&net, small, ALL_PASSES);
+    expect_gone(g, "");
     graph_free(g);
+    net_release(&net);
+}
+
+/* Each pool is the second one but for one thing; all make a single pixel. */
+static void pools_are_equal_only_if_all_their_settings_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        int64_t kernel, stride, pad;
+    } pools[] = {{"maxpool", 3, 6, 0}, {"maxpool", 5, 6, 0}, {"maxpool", 5, 5, 0},
+                 {"maxpool", 5, 6, 1}, {"avgpool", 5, 6, 0}, {"maxpool", 5, 6, 0}};
+    struct network net = {0};
+    const char *names[6];
+    net_conv(&net, 4, 3, 1, 1);
+    net_name(&net, "stem");
+    for (size_t i = 0; i < 6; i++) {
+        net_pool(&net, pools[i].kind, pools[i].kernel, pools[i].stride, pools[i].pad);
+        net_from(&net, "stem");
+        names[i] = net_name(&net, NULL);
+    }
+    net_join(&net, "concat", names, 6);
+    net_linear(&net, 3);
+    struct graph *g = passed(&net, small, ALL_PASSES);
+    expect_gone(g, "merge name7: name3"); /* the last is the second itself */
+    graph_free(g);
+    net_release(&net);
+}
+
+/* Blocks of 6, 8 and 6 channels: the shortcuts beside the first and the last are equal, that beside the second is wider. */
+static void shortcuts_are_equal_only_if_they_are_as_wide(void **state)
+{
+    (void)state;
+    struct network net = {0};
+    const char *names[3];
+    net_conv(&net, 4, 3, 1, 1);
+    net_name(&net, "stem");
+    for (size_t i = 0; i < 3; i++) {
+        struct layer *block = net_layer(&net, "residual");
+        net_from(&net, "stem");
+        names[i] = net_name(&net, NULL);
+        net.outer[net.depth++] = net.end;
+        net.end = &block->body;
+        net_conv(&net, i == 1 ? 8 : 6, 3, 1, 1);
+        net_end(&net);
+    }
+    net_join(&net, "concat", names, 3);
+    net_linear(&net, 3);
+    struct graph *before = written(&net, small), *after = passed(&net, small, ALL_PASSES);
+    expect_gone(after, "merge name6.shortcut: name2.shortcut");
+    expect_same_function(before, after);
+    graph_free(before);
+    graph_free(after);
+    net_release(&net);
+}
+
+static void sums_are_equal_only_with_the_same_relu(void **state)
+{
+    (void)state;
+    struct network net = {0};
+    net_conv(&net, 4, 3, 1, 1);
+    net_name(&net, "stem");
+    net_layer(&net, "tanh");
+    net_name(&net, "t");
+    net_join(&net, "add", (const char *const[]){"stem", "t"}, 2);
+    net_layer(&net, "relu");
+    net_name(&net, "a");
+    net_join(&net, "add", (const char *const[]){"stem", "t"}, 2);
+    net_name(&net, "b");
+    end_twins(&net, "add");
+    struct graph *before = written(&net, small), *after = passed(&net, small, ONLY(FUSE_PASS));
+    must(passes_run(after, ONLY(MERGE_PASS)));
+    expect_gone(after, "fuse a: 2");
+    expect_same_function(before, after);
+    graph_free(before);
+    graph_free(after);
     net_release(&net);
 }
 
@@ -673,7 +739,10 @@ int main(void)
         cmocka_unit_test(an_identity_beside_other_readers_keeps_the_function),
         cmocka_unit_test(the_samples_themselves_may_be_read_in_place_of_an_identity),
         cmocka_unit_test(equal_branches_become_one),
-        cmocka_unit_test(what_learns_or_is_random_or_differs_is_not_merged),
+        cmocka_unit_test(what_learns_or_is_random_is_not_merged),
+        cmocka_unit_test(pools_are_equal_only_if_all_their_settings_are),
+        cmocka_unit_test(shortcuts_are_equal_only_if_they_are_as_wide),
+        cmocka_unit_test(sums_are_equal_only_with_the_same_relu),
         cmocka_unit_test(sums_are_equal_only_in_the_same_order),
         cmocka_unit_test(a_relu_becomes_part_of_the_op_before_it_to_the_bit),
         cmocka_unit_test(what_is_not_computed_is_told),
