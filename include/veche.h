@@ -55,8 +55,8 @@ VECHE_API veche_fault *veche_print(const veche_experiment *e, char **yaml);
 /* The network, a line for each layer, and what a replica of it and a lesson keep in memory. Only data sets made from files need to be here. */
 VECHE_API veche_fault *veche_describe_model(const veche_experiment *e, char **text);
 /* The network as operations, before and after they are simplified: as tables, as one JSON object, as a drawing. Each may be NULL where it is
- * not wanted. `cut`: the first layer of each part but the first, n_cut of them; the tables then tell the parts and what crosses between
- * them. Only data sets made from files need to be here. */
+ * not wanted. `cut`: the first layer of each part but the first, n_cut of them; none: as the experiment's team is cut. Parts are then shown, and
+ * what crosses between them. Only data sets made from files need to be here. */
 VECHE_API veche_fault *veche_graph(const veche_experiment *e, const char *const *cut, size_t n_cut, char **text,
                                    char **json, char **svg);
 /* The name of the world it is for: "local", "mpi". */

@@ -6,6 +6,7 @@
 #include "api/handle.h"
 #include "data/data.h"
 #include "graph/view/view.h"
+#include "team/team.h"
 
 typedef fault drawer(const struct network_view *v, char **text);
 
@@ -26,16 +27,35 @@ static fault show(const struct network_view *v, char **const asked[])
     return f;
 }
 
-static fault cut_and_show(struct network_view v, const char *const *cut, size_t n_cut, char **const asked[])
+/* As it is asked for, else as the experiment's team does it, if there is one. */
+static fault cut(const struct experiment *e, const char *const *layers, size_t n_layers, size_t *part_of,
+                 struct network_view *v)
 {
-    if (n_cut == 0)
-        return show(&v, asked);
+    struct team *team = NULL;
+    if (n_layers) {
+        TRY(view_cut_at(v->g, layers, n_layers, part_of));
+        v->part_of = part_of;
+        v->n_parts = n_layers + 1;
+        return OK;
+    }
+    TRY(experiment_team(e, v->g, &team));
+    if (team) {
+        for (size_t i = 0; i < v->g->n_ops; i++)
+            part_of[i] = team_part_of(team, i);
+        v->part_of = part_of;
+        v->n_parts = team_parts(team);
+    }
+    team_close(team);
+    return OK;
+}
+
+static fault cut_and_show(const struct experiment *e, struct network_view v, const char *const *layers,
+                          size_t n_layers, char **const asked[])
+{
     size_t *part_of = calloc(v.g->n_ops, sizeof *part_of);
     if (!part_of)
         return OUT_OF_MEMORY;
-    fault f = view_cut_at(v.g, cut, n_cut, part_of);
-    v.part_of = part_of;
-    v.n_parts = n_cut + 1;
+    fault f = cut(e, layers, n_layers, part_of, &v);
     if (!f)
         f = show(&v, asked);
     free(part_of);
@@ -54,7 +74,7 @@ veche_fault *veche_graph(const veche_experiment *e, const char *const *cut, size
     TRY(graph_build_as_written(&e->parsed->model, input, s.classes, &written));
     fault f = graph_build(&e->parsed->model, input, s.classes, &g);
     if (!f) {
-        f = cut_and_show((struct network_view){.written = written, .g = g}, cut, n_cut, asked);
+        f = cut_and_show(e->parsed, (struct network_view){.written = written, .g = g}, cut, n_cut, asked);
         graph_free(g);
     }
     graph_free(written);

@@ -22,6 +22,11 @@ fault experiment_check_launch(const struct experiment *e);
 /* How many agents learn where there are so many ranks, helpers among them. */
 fault experiment_agents_of_ranks(const struct experiment *e, size_t n_ranks, int64_t *agents);
 
+/* How an agent's machines share the network, by the speeds that the experiment gives them; NULL in *out: an agent is one. */
+struct graph;
+struct team;
+fault experiment_team(const struct experiment *e, const struct graph *g, struct team **out);
+
 /* All that can be found wrong with an experiment before it is run; the network's lines where `layers` is not
  * NULL. */
 fault experiment_examine(const struct experiment *e, char **layers);

@@ -201,41 +201,50 @@ static void describe_rows(const struct experiment *e, const struct topology *t, 
         fprintf(to, "each of %lld processes has these rows\n", (long long)e->members);
 }
 
-/* Of the first agent, with no machine falling behind; `speeds` of its machines become their times. */
-static fault lesson_of_team(const struct experiment *e, double *speeds, struct team_lesson *out)
+/* Of all agents' machines; the caller frees. NULL: memory is out. */
+static double *speeds_of(const struct experiment *e)
 {
-    double *done_s = calloc((size_t)e->team_size, sizeof *done_s);
-    if (!done_s)
-        return OUT_OF_MEMORY;
-    for (size_t i = 0; i < (size_t)e->team_size; i++)
-        speeds[i] = (double)e->data.batch / (e->machines.rate * speeds[i]);
-    *out = (struct team_lesson){.machine_s = speeds, .wire = e->network.within, .done_s = done_s};
-    return OK;
+    size_t n = (size_t)(e->agents * e->team_size);
+    double *speeds = calloc(n, sizeof *speeds);
+    if (speeds)
+        machine_speeds(&e->machines, (uint64_t)e->train.seed, n, speeds);
+    return speeds;
+}
+
+fault experiment_team(const struct experiment *e, const struct graph *g, struct team **out)
+{
+    double *speeds = speeds_of(e);
+    fault f = speeds ? team_open(e, g, speeds, out) : OUT_OF_MEMORY;
+    free(speeds);
+    return f;
+}
+
+/* With a lesson of the first agent, in which no machine falls behind; without one where they are still to be measured. */
+static fault show_lesson(const struct experiment *e, const struct graph *g, struct team *team, bool drawn, FILE *to)
+{
+    size_t size = (size_t)e->team_size;
+    double *machine_s = speeds_of(e), *done_s = calloc(size, sizeof *done_s);
+    fault f = machine_s && done_s ? OK : OUT_OF_MEMORY;
+    for (size_t i = 0; !f && i < size; i++)
+        machine_s[i] = (double)e->data.batch / (e->machines.rate * machine_s[i]);
+    struct team_lesson lesson = {.machine_s = machine_s, .wire = e->network.within, .done_s = done_s};
+    bool is_known = e->machines.rate > 0;
+    if (!f && is_known)
+        f = drawn ? team_draw(team, &lesson, to) : team_time(team, &lesson);
+    if (!f && !drawn)
+        team_describe(team, g, is_known ? &lesson : NULL, to);
+    free(machine_s);
+    free(done_s);
+    return f;
 }
 
 /* How the agents' machines share the network, in words or as a drawing; nothing where each agent is one. */
 static fault show_team(const struct experiment *e, const struct graph *g, bool drawn, FILE *to)
 {
-    size_t n = (size_t)(e->agents * e->team_size);
-    double *speeds = calloc(n, sizeof *speeds);
     struct team *team = NULL;
-    struct team_lesson lesson = {0};
-    if (!speeds)
-        return OUT_OF_MEMORY;
-    machine_speeds(&e->machines, (uint64_t)e->train.seed, n, speeds);
-    fault f = team_open(e, g, speeds, &team);
-    bool is_known = e->machines.rate > 0; /* else it is still to be measured */
-    if (!f && team && is_known)
-        f = lesson_of_team(e, speeds, &lesson);
-    if (!f && team && drawn)
-        f = is_known ? team_draw(team, &lesson, to) : OK;
-    else if (!f && team && is_known)
-        f = team_time(team, &lesson);
-    if (!f && team && !drawn)
-        team_describe(team, g, is_known ? &lesson : NULL, to);
+    TRY(experiment_team(e, g, &team));
+    fault f = team ? show_lesson(e, g, team, drawn, to) : OK;
     team_close(team);
-    free(lesson.done_s);
-    free(speeds);
     return f;
 }
 

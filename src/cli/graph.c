@@ -76,8 +76,8 @@ static int show(const struct words *w, const veche_experiment *e)
 int cli_graph(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"cut", 'c', "LAYER,...", 0, "Show the network in parts; each of these layers is the first of a part",
-         0},
+        {"cut", 'c', "LAYER,...", 0,
+         "Show the network in parts that begin with these layers, not in those of its team", 0},
         {"json", 'j', 0, 0, "Print one JSON object", 0},
         {"svg", 's', "FILE", 0, "Draw the network into FILE", 0},
         {0}};

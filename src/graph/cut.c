@@ -304,3 +304,16 @@ fault graph_cut(const struct graph *whole, const size_t *part_of, size_t n, stru
     arena_release(&c.arena);
     return f;
 }
+
+size_t graph_cut_at(const struct graph *g, const char *layer)
+{
+    size_t n = strlen(layer), within = g->n_ops;
+    for (size_t i = g->n_ops; i-- > 0;) {
+        const char *name = g->ops[i].name;
+        if (strcmp(name, layer) == 0)
+            return i;
+        if (strncmp(name, layer, n) == 0 && name[n] == '.')
+            within = i;
+    }
+    return within;
+}

@@ -22,4 +22,8 @@
  * empty. The parts are the caller's, to be freed with graph_free; they borrow the whole. */
 fault graph_cut(const struct graph *whole, const size_t *part_of, size_t n, struct graph **parts);
 
+/* The op before which a part begins that is to begin with this layer: the op of that name, else the first of those behind
+ * "name."; n_ops where there is none. */
+size_t graph_cut_at(const struct graph *g, const char *layer);
+
 #endif

@@ -58,7 +58,12 @@ static void find_owners(const struct graph *g, bool stats, size_t *owner)
     }
 }
 
-static size_t part_of_op(const struct team *t, size_t op)
+size_t team_parts(const struct team *t)
+{
+    return t->n_parts;
+}
+
+size_t team_part_of(const struct team *t, size_t op)
 {
     size_t part = t->n_parts;
     while (t->first[--part] > op)
@@ -79,7 +84,7 @@ static fault share_out(struct team *t, const struct graph *g, bool stats, struct
         if (!(of[i].at = ARENA_NEW(&t->arena, struct own_floats, n + 1)))
             return OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++) {
-        struct holding *h = &of[part_of_op(t, owner[i]) % t->size];
+        struct holding *h = &of[team_part_of(t, owner[i]) % t->size];
         size_t first = params[i].offset, end = first + params[i].size;
         if (h->n && h->at[h->n - 1].end == first)
             h->at[h->n - 1].end = end;
@@ -147,7 +152,7 @@ static fault find_transfers(struct team *t, const struct graph *g)
     if (!t->transfers)
         return OUT_OF_MEMORY;
     for (size_t x = 1; x < g->n_tensors; x++) {
-        size_t from = part_of_op(t, (size_t)g->tensors[x].producer);
+        size_t from = team_part_of(t, (size_t)g->tensors[x].producer);
         for (size_t to = from + 1; to < t->n_parts; to++)
             if (part_reads(t, g, to, (int)x))
                 t->transfers[t->n_transfers++] = (struct transfer){.from = from,

@@ -52,6 +52,9 @@ fault team_open(const struct experiment *e, const struct graph *g, const double 
 void team_close(struct team *t);
 
 size_t team_size(const struct team *t); /* machines; 1 where there is no team */
+/* Into how many parts its network is cut, and in which of them an op of the whole is. */
+size_t team_parts(const struct team *t);
+size_t team_part_of(const struct team *t, size_t op);
 /* How many of the floats [first, end) of a row machine i has. Rows that are like no others are the first machine's. */
 size_t team_floats(const struct team *t, size_t i, const struct row_entry *row, size_t first, size_t end);
 

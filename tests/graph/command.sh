@@ -31,6 +31,13 @@ succeeds 'a network in parts' "$veche" graph net.yaml --cut a,end
 holds 'parts' grep -q '^     2  end ' <<<"$out"
 holds 'what crosses' grep -q '^  stem  .* 0  *1  *1,024  1,024$' <<<"$out"
 
+sed 's/^train:/agents: 2\nteam: { kind: pipeline, size: 2, microbatches: 4, cut: [end] }\ntrain:/' net.yaml >team.yaml
+succeeds 'a network of teams' "$veche" graph team.yaml
+holds 'in their parts' grep -q '^     1  end  *2  *50  *40$' <<<"$out"
+succeeds 'or in others' "$veche" graph team.yaml --cut a,end
+holds 'as asked for' grep -q '^     2  end ' <<<"$out"
+rm team.yaml
+
 succeeds 'JSON is printed' "$veche" graph net.yaml --cut a,end --json
 holds 'all of it' python3 -c 'import json, sys
 o = json.loads(sys.argv[1])

@@ -160,6 +160,11 @@ static void expect_same_bits(const struct life *a, const struct life *b)
     assert_memory_equal(a->stats, b->stats, a->g->stats_size * sizeof(float));
 }
 
+static double larger_of(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* The largest difference of the first gradients, of the largest gradient. */
 static double apart(const struct life *a, const struct life *b)
 {
@@ -167,8 +172,8 @@ static double apart(const struct life *a, const struct life *b)
     for (size_t i = 0; i < b->g->n_params; i++) {
         const struct param *p = &b->g->params[i], *q = same_param(a->g->params, a->g->n_params, p);
         for (size_t k = 0; k < p->size; k++) {
-            worst = fmax(worst, fabs((double)a->first[q->offset + k] - b->first[p->offset + k]));
-            most = fmax(most, fabs(b->first[p->offset + k]));
+            worst = larger_of(worst, fabs((double)a->first[q->offset + k] - b->first[p->offset + k]));
+            most = larger_of(most, fabs(b->first[p->offset + k]));
         }
     }
     return worst / most;
@@ -185,8 +190,8 @@ static void expect_same_function(const struct graph *a, const struct graph *b)
     assert_true(judge_learn(exact_one) == judge_learn(exact_two));
     double worst = 0, most = 1e-3;
     for (size_t i = 0; i < a->size; i++) {
-        worst = fmax(worst, fabs(exact_one->grads[i] - exact_two->grads[i]));
-        most = fmax(most, fabs(exact_one->grads[i]));
+        worst = larger_of(worst, fabs(exact_one->grads[i] - exact_two->grads[i]));
+        most = larger_of(most, fabs(exact_one->grads[i]));
     }
     assert_true(worst / most < 1e-11);
     assert_memory_equal(exact_one->stats, exact_two->stats, a->stats_size * sizeof(double));

@@ -2,16 +2,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "graph/build.h"
+#include "graph/cut.h"
 #include "graph/passes/passes.h"
 #include "graph/view/view.h"
-
-/* An op is of a layer if it has the layer's name, or that and more behind a dot: fc1.flatten, block.conv1. */
-static bool is_of(const char *op, const char *layer)
-{
-    size_t n = strlen(layer);
-    return text_starts(op, layer) && (!op[n] || op[n] == '.');
-}
 
 /* What one may write: all ops, and what stands before a dot in their names. */
 static const char **cut_names(const struct graph *g, struct arena *arena)
@@ -63,11 +56,9 @@ static fault refuse_gone(const struct graph *g, const char *layer)
 
 static fault find_first(const struct graph *g, const char *layer, size_t *out)
 {
-    for (size_t i = 0; i < g->n_ops; i++)
-        if (is_of(g->ops[i].name, layer)) {
-            *out = i;
-            return OK;
-        }
+    *out = graph_cut_at(g, layer);
+    if (*out < g->n_ops)
+        return OK;
     TRY(refuse_gone(g, layer));
     return no_such_layer(g, layer);
 }
