@@ -22,8 +22,10 @@ export SLURM_CONF=$slurm/slurm.conf
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 cd "$work"
 
+long=train.epochs=180 # some seconds at least, so that a job still trains when it is interrupted
+
 submit() { # [OVERRIDE...]: the job's number in $job, its output in $said
-    job=$(sbatch --parsable --output="$work/%j.out" "$here/../../docs/veche.sbatch" "$here/small.yaml" train.epochs=60 "$@")
+    job=$(sbatch --parsable --output="$work/%j.out" "$here/../../docs/veche.sbatch" "$here/small.yaml" $long "$@")
     said=$work/$job.out
 }
 
@@ -58,6 +60,8 @@ rank_of_job() { # RANK: its process id. What mpirun says of ranks counts more th
     done
 }
 
+is_found() { process=$(rank_of_job "$1") && [[ -n $process ]]; } # RANK: left in $process
+
 all_are_gone() { [[ -z $(rank_of_job 0)$(rank_of_job 1)$(rank_of_job 2) ]]; }
 
 ends_well() { # WHAT LIVES
@@ -70,12 +74,14 @@ ends_well() { # WHAT LIVES
     holds "$1: one run, not two" test "$(ls -d runs/job-"$job"/*/ | wc -l)" -eq 1
 }
 
-# A rank of a job gets SIGKILL.
+# A rank of a job gets SIGKILL. It is looked for before: that takes long on a busy machine, and training may be over.
 loses() { # WHAT RANK
+    local process killed_at took_ms
     submit
+    until_true 60 is_found "$2"
     until_true 60 has_checkpoints
-    local killed_at=${EPOCHREALTIME/./} took_ms
-    holds "$1: it was found" kill -9 "$(rank_of_job "$2")"
+    killed_at=${EPOCHREALTIME/./}
+    holds "$1: it was found" kill -9 "$process"
     until_true 60 all_are_gone
     took_ms=$(((${EPOCHREALTIME/./} - killed_at) / 1000))
     holds "$1: the others end within 5 s ($took_ms ms)" test $took_ms -le 5000
@@ -92,7 +98,7 @@ for line in $(tr ' ' : <"$build/mpi.list"); do
         continue
     fi
 
-    "$VECHE" run -d local --json "$here/small.yaml" train.epochs=60 agents=3 >local.json 2>/dev/null
+    "$VECHE" run -d local --json "$here/small.yaml" $long agents=3 >local.json 2>/dev/null
     calm=$(json params_sha256 <local.json)
     submit
     ends_well "$kind, left alone" 1
@@ -103,7 +109,7 @@ for line in $(tr ' ' : <"$build/mpi.list"); do
     ends_well "$kind, requeued by hand" 2
     holds "$kind, requeued by hand: stopped with a checkpoint first" grep -q 'stopped on request' "$said"
 
-    job=$(sbatch --parsable --output="$work/%j.out" "$here/../../docs/veche.sbatch" compare "$here/small.yaml" train.epochs=60 \
+    job=$(sbatch --parsable --output="$work/%j.out" "$here/../../docs/veche.sbatch" compare "$here/small.yaml" $long \
         --over strategy.kind=average,allreduce)
     said=$work/$job.out compared=runs/job-$job/compared
     until_true 60 eval '[[ $(ls "$compared"/allreduce/checkpoint-*.safetensors 2>/dev/null | wc -l) -ge 2 ]]'
