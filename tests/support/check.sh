@@ -31,9 +31,9 @@ report() { # report OK WHAT
 
 has_sanitizers() { grep -q '^VECHE_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt" 2>/dev/null; }
 
-# As in tests.cmake, a program gets more time under a sanitizer: a minute of oneDNN there is three on a busy machine.
+# As in tests.cmake a program gets more time under a sanitizer: a minute of oneDNN there is many on a busy machine.
 most_s=120
-if has_sanitizers; then most_s=600; fi
+if has_sanitizers; then most_s=1200; fi
 
 bounded() { # a program gets $most_s seconds; a function of the script must see to itself
     if [[ $(type -t "$1") == function ]]; then "$@"; else timeout $most_s "$@"; fi
