@@ -124,11 +124,11 @@ lives() { # PROCESS: neither gone nor a zombie that nobody has fetched yet
 }
 
 daemons() { # FOLDER: the process ids of its daemons that live
-    local folder=$1 file
+    local folder=$1 file process
     for file in "$folder"/slurmd-*.pid "$folder"/slurmctld.pid "$folder"/munged.pid; do
-        [[ -s $file ]] && lives "$(<"$file")" && cat "$file"
+        process=$(cat "$file" 2>/dev/null || true) # a daemon that ends removes it
+        if [[ -n $process ]] && lives "$process"; then echo "$process"; fi
     done
-    return 0
 }
 
 steps() { # FOLDER: those of its job steps, known by the configuration they were given
