@@ -1,10 +1,10 @@
 /* timeline_svg.c - a time line as a drawing: a row for each member, a box for each pass, blank where it waits.
  *
  *   1f1b
- *   4 members, 4 parts, 8 micro-batches; 33 ms a round, 27.3 % idle
+ *   4 machines, 4 parts, 8 micro-batches; 33 ms a round, 27.3 % idle
  *   [ ] forward  [ ] backward                               idle  most in flight
- *   member 0 |0|1|2|3|         | 0 |4| 1 |5| ...           27.3 %              4
- *   member 1   |0|1|2|      | 0 |3| 1 |4| ...              27.3 %              3
+ *   machine 0 |0|1|2|3|         | 0 |4| 1 |5| ...           27.3 %              4
+ *   machine 1   |0|1|2|      | 0 |3| 1 |4| ...              27.3 %              3
  *             0       10       20       30 ms
  *
  * A box bears the number of its micro-batch, counted from the first of all rounds, where there is room for it; a pointer over it
@@ -136,7 +136,7 @@ static void put_rows(const struct drawing *d)
     for (size_t r = 0; r < d->t->n_members; r++) {
         double y = y_of(d, r), base = y + d->row / 2 + 4.5, idle = d->t->end_s > 0 ? 1 - timeline_busy_s(d->t, r) / d->t->end_s : 0;
         fprintf(d->to, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"" TRACK "\"/>", left, y, plot, d->row);
-        fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">member %zu</text>", left - 8, base, r);
+        fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">machine %zu</text>", left - 8, base, r);
         fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%.1f %%</text>", left + plot + 58, base, 100 * fmax(0, idle));
         fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%zu</text>\n", left + plot + right - 12, base,
                 in_flight(&d->t->actions[r]));
@@ -188,7 +188,7 @@ static void put_legend(const struct drawing *d)
         x += 20 + 7 * (double)strlen(looks[k].name) + 16;
     }
     if (d->s->n_parts > d->s->n_members)
-        fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\">later parts of a member are paler</text>\n", x, y);
+        fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\">later parts of a machine are paler</text>\n", x, y);
     fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">idle</text>", left + plot + 58, y);
     fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">most in flight</text></g>\n", left + plot + right - 12, y);
 }
@@ -198,7 +198,7 @@ static void put_head(const struct drawing *d, const char *title)
     const struct timeline *t = d->t;
     fprintf(d->to, "<text x=\"16\" y=\"26\" font-size=\"17\" font-weight=\"600\" fill=\"" INK "\">");
     xml_text(d->to, title);
-    fprintf(d->to, "</text>\n<text x=\"16\" y=\"46\" font-size=\"13\" fill=\"" QUIET "\">%zu member%s, %zu part%s, %zu micro-batch%s",
+    fprintf(d->to, "</text>\n<text x=\"16\" y=\"46\" font-size=\"13\" fill=\"" QUIET "\">%zu machine%s, %zu part%s, %zu micro-batch%s",
             t->n_members, t->n_members == 1 ? "" : "s", d->s->n_parts, d->s->n_parts == 1 ? "" : "s", d->s->n_micros,
             d->s->n_micros == 1 ? "" : "es");
     if (t->end_s > t->round_s * 1.5)

@@ -572,7 +572,7 @@ static void a_drawing_has_a_box_for_every_pass(void **state)
     assert_int_equal(times_in(text, "a &lt;team&gt; &amp; its line"), 2);
     assert_int_equal(times_in(text, "27 s a round, 11.1 % idle"), 1);
     assert_int_equal(times_in(text, ">11.1 %<"), 4);
-    assert_int_equal(times_in(text, ">member "), 4);
+    assert_int_equal(times_in(text, ">machine "), 4);
     assert_int_equal(times_in(text, "<g") - times_in(text, "</g"), 0);
     assert_int_equal(times_in(text, "<text") - times_in(text, "</text"), 0);
     assert_int_equal(times_in(text, "\"nan") + times_in(text, "\"-nan") + times_in(text, "inf"), 0);
