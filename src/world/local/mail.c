@@ -139,11 +139,13 @@ static size_t floats_in(const struct local *w, struct span s, enum row row)
 
 size_t actor_floats(const struct actor *a, size_t i, struct span s)
 {
-    const struct rows *rows = &a->world->engine->setup.rows;
-    const struct team *team = a->n_machines > 1 ? a->world->stage->team : NULL;
+    const struct local *w = a->world;
     size_t n = 0;
-    for (row_set left = s.rows; left; left = row_set_rest(left))
-        n += team_floats(team, i, &rows->of[row_set_first(left)], s.first, s.end);
+    for (row_set rows = s.rows; rows; rows = row_set_rest(rows)) {
+        enum row row = row_set_first(rows);
+        n += a->n_machines == 1 ? floats_in(w, s, row)
+                                : team_floats(w->stage->team, i, &w->engine->setup.rows.of[row], s.first, s.end);
+    }
     return n;
 }
 

@@ -29,7 +29,7 @@ fault actor_move_floats(struct actor *a, struct span s, double times)
 {
     const struct machine_settings *m = &a->world->stage->experiment->machines;
     double takes_s = 0;
-    for (size_t i = 0; i < a->n_machines; i++)
+    for (size_t i = 0; i < a->n_machines && m->memory_gbps > 0; i++)
         takes_s = fmax(takes_s, machine_memory_s(m, a->machines[i].speed,
                                                  (double)actor_floats(a, i, s) * times * sizeof(float)));
     return takes_s > 0 ? sleep_until(a, a->world->now_s + takes_s) : OK;

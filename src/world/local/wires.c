@@ -63,6 +63,8 @@ double wires_carry(struct local *w, struct actor *from, struct actor *to, size_t
 double wires_carry_rows(struct local *w, struct actor *from, struct actor *to, struct span s)
 {
     struct actor *shares = from->n_machines > 1 ? from : to;
+    if (shares->n_machines == 1)
+        return carry(w, from, 0, to, 0, actor_floats(from, 0, s) * sizeof(float));
     double last_s = w->now_s;
     bool any = false;
     for (size_t i = 0; i < shares->n_machines; i++) {
