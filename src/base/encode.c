@@ -1,6 +1,7 @@
 /* encode.c - see encode.h. */
 #include "base/encode.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,7 +11,8 @@ struct encoder encode_into(void *bytes, size_t room)
     return (struct encoder){.bytes = bytes, .room = room};
 }
 
-void encode_bytes(struct encoder *e, const void *bytes, size_t n)
+/* In line: for a number it is one store. */
+static inline void put(struct encoder *e, const void *bytes, size_t n)
 {
     if (e->is_full || n > e->room - e->n) {
         e->is_full = true;
@@ -21,22 +23,21 @@ void encode_bytes(struct encoder *e, const void *bytes, size_t n)
     e->n += n;
 }
 
-static void encode_number(struct encoder *e, uint64_t x, size_t n)
+void encode_bytes(struct encoder *e, const void *bytes, size_t n)
 {
-    unsigned char bytes[8];
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (unsigned char)(x >> (8 * i));
-    encode_bytes(e, bytes, n);
+    put(e, bytes, n);
 }
 
 void encode_u32(struct encoder *e, uint32_t x)
 {
-    encode_number(e, x, 4);
+    uint32_t little = htole32(x);
+    put(e, &little, sizeof little);
 }
 
 void encode_u64(struct encoder *e, uint64_t x)
 {
-    encode_number(e, x, 8);
+    uint64_t little = htole64(x);
+    put(e, &little, sizeof little);
 }
 
 void encode_f64(struct encoder *e, double x)
@@ -89,23 +90,22 @@ void decode_bytes(struct decoder *d, void *bytes, size_t n)
         memset(bytes, 0, n);
 }
 
-static uint64_t decode_number(struct decoder *d, size_t n)
-{
-    const unsigned char *from = take(d, n);
-    uint64_t x = 0;
-    for (size_t i = 0; from && i < n; i++)
-        x |= (uint64_t)from[i] << (8 * i);
-    return x;
-}
-
 uint32_t decode_u32(struct decoder *d)
 {
-    return (uint32_t)decode_number(d, 4);
+    const unsigned char *from = take(d, sizeof(uint32_t));
+    uint32_t little = 0;
+    if (from)
+        memcpy(&little, from, sizeof little);
+    return le32toh(little);
 }
 
 uint64_t decode_u64(struct decoder *d)
 {
-    return decode_number(d, 8);
+    const unsigned char *from = take(d, sizeof(uint64_t));
+    uint64_t little = 0;
+    if (from)
+        memcpy(&little, from, sizeof little);
+    return le64toh(little);
 }
 
 void decode_in_place(void *numbers, size_t n)
