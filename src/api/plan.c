@@ -219,24 +219,6 @@ static fault take_machines(struct planning *p)
     return OK;
 }
 
-static const char *schedule_candidate(const void *ctx, size_t i)
-{
-    (void)ctx;
-    return schedule_rows[i] ? schedule_rows[i]->name : NULL;
-}
-
-static fault find_schedule(const char *name, const struct schedule_kind **out)
-{
-    *out = schedule_kind_named(name);
-    if (*out)
-        return OK;
-    const char *nearest = text_nearest(name, schedule_candidate, NULL);
-    struct shown said = text_shown(name);
-    return nearest ? FAIL(FAULT_USAGE, "there is no schedule '%s'; did you mean '%s'?", said.text, nearest)
-                   : FAIL(FAULT_USAGE, "there is no schedule '%s'; there are gpipe, 1f1b, interleaved, zb-h1, pipedream and 2bw",
-                          said.text);
-}
-
 static size_t first_said(int64_t setting, size_t fact, size_t usual)
 {
     return setting ? (size_t)setting : fact ? fact : usual;
@@ -251,7 +233,7 @@ static fault take_schedule(struct planning *p)
     bool is_theirs = facts->schedule && text_is(name, facts->schedule); /* chunks and warm-up belong to it */
     if (text_starts(name, "file:"))
         return FAIL(FAULT_USAGE, "a schedule of a file is for one cut: say a kind of schedule to plan for, --schedule 1f1b");
-    TRY(find_schedule(name, &kind));
+    TRY(schedule_find(name, &kind));
     struct schedule_needs needs = {.n_members = p->needs.n_machines,
                                    .chunks = first_said(s->chunks, is_theirs ? facts->chunks : 0, kind->has_chunks ? USUAL_CHUNKS : 1),
                                    .n_micros = first_said(s->microbatches, facts->n_micros, USUAL_MICROS),

@@ -219,7 +219,7 @@ fault experiment_team(const struct experiment *e, const struct graph *g, struct 
     return f;
 }
 
-/* With a lesson of the first agent, in which no machine falls behind; without one where they are still to be measured. */
+/* In words or as a drawing, with a lesson of the first agent, in which no machine falls behind; without one where they are still to be measured. */
 static fault show_lesson(const struct experiment *e, const struct graph *g, struct team *team, bool drawn, FILE *to)
 {
     size_t size = (size_t)e->team_size;
@@ -238,12 +238,12 @@ static fault show_lesson(const struct experiment *e, const struct graph *g, stru
     return f;
 }
 
-/* How the agents' machines share the network, in words or as a drawing; nothing where each agent is one. */
-static fault show_team(const struct experiment *e, const struct graph *g, bool drawn, FILE *to)
+/* How the agents' machines share the network; nothing where each agent is one. */
+static fault describe_team(const struct experiment *e, const struct graph *g, FILE *to)
 {
     struct team *team = NULL;
     TRY(experiment_team(e, g, &team));
-    fault f = team ? show_lesson(e, g, team, drawn, to) : OK;
+    fault f = team ? show_lesson(e, g, team, false, to) : OK;
     team_close(team);
     return f;
 }
@@ -257,7 +257,7 @@ static fault describe(const struct experiment *e, const struct topology *t, cons
     fputc('\n', page.out);
     describe_rows(e, t, g, page.out);
     if (!f)
-        f = show_team(e, g, false, page.out);
+        f = describe_team(e, g, page.out);
     if (e->data.stream)
         fprintf(page.out, "samples: at most %g MB in memory, the others on disk\n", dataset_window_mb(&e->data));
     return page_close(&page, f ? f : describe_batch(e, g, page.out), out);
@@ -398,7 +398,7 @@ static fault write_team(struct veche_run *r)
     if (!r->team)
         return OK;
     TRY(page_open(&page));
-    TRY(page_close(&page, show_team(r->experiment, r->graph, true, page.out), &svg));
+    TRY(page_close(&page, show_lesson(r->experiment, r->graph, r->team, true, page.out), &svg));
     fault f = run_write_team(&r->folder, svg);
     free(svg);
     return f;

@@ -9,22 +9,14 @@
 
 enum { MOST_SCHEDULE_BYTES = 16 << 20 };
 
-static const char *kind_name_at(const void *ctx, size_t i)
+/* What is wrong with a schedule as such has no place of its own. */
+static fault at_team(const struct experiment *e, fault f)
 {
-    (void)ctx;
-    for (size_t k = 0; k <= i; k++)
-        if (!schedule_rows[k])
-            return NULL;
-    return schedule_rows[i]->name;
-}
-
-static fault unknown_schedule(const struct experiment *e, const char *name)
-{
-    const char *near = text_nearest(name, kind_name_at, NULL);
-    if (near)
-        return fail_at(e->team.place, "team.schedule: '%s' is none; did you mean '%s'?", text_shown(name).text, near);
-    return fail_at(e->team.place, "team.schedule: '%s' is none; there are gpipe, 1f1b, interleaved, zb-h1 and file:NAME.csv",
-                   text_shown(name).text);
+    if (!f || fault_kind_of(f) != FAULT_USAGE)
+        return f;
+    fault placed = fail_at(e->team.place, "team.schedule: %s", fault_text(f));
+    fault_drop(f);
+    return placed;
 }
 
 /* Settings that this schedule makes nothing of. */
@@ -36,22 +28,21 @@ static fault check_settings(const struct experiment *e, const struct pipeline *p
         return fail_at(e->team.place, "team.chunks: with the schedule '%s' a machine has one part; 'interleaved' has more", kind->name);
     if (p->chunks == 1 && kind->has_chunks)
         return fail_at(e->team.place, "team.chunks: with the schedule '%s' a machine has two parts at least; one is 1f1b", kind->name);
-    if (p->warmup && strcmp(kind->name, "1f1b") != 0)
+    if (p->warmup && !kind->has_warmup)
         return fail_at(e->team.place, "team.warmup: how far to run ahead is chosen with the schedule 1f1b, and this is '%s'", kind->name);
     return OK;
 }
 
 static fault write_schedule(const struct experiment *e, const struct pipeline *p, struct arena *arena, struct schedule *out)
 {
-    const struct schedule_kind *kind = schedule_kind_named(p->schedule);
-    if (!kind)
-        return unknown_schedule(e, p->schedule);
+    const struct schedule_kind *kind;
+    TRY(at_team(e, schedule_find(p->schedule, &kind)));
     TRY(check_settings(e, p, kind));
     const struct schedule_needs needs = {.n_members = (size_t)p->size,
                                          .chunks = (size_t)p->chunks,
                                          .n_micros = (size_t)p->microbatches,
                                          .warmup = (size_t)p->warmup};
-    return kind->write(&needs, arena, out);
+    return at_team(e, kind->write(&needs, arena, out));
 }
 
 static fault read_text(const struct experiment *e, const char *path, struct arena *arena, char **text, size_t *n)
@@ -89,5 +80,5 @@ fault team_schedule(const struct experiment *e, struct arena *arena, struct sche
     } else {
         TRY(write_schedule(e, p, arena, out));
     }
-    return schedule_check(out);
+    return at_team(e, schedule_check(out));
 }

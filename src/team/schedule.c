@@ -21,6 +21,24 @@ const struct schedule_kind *schedule_kind_named(const char *name)
     return NULL;
 }
 
+static const char *candidate(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return schedule_rows[i] ? schedule_rows[i]->name : NULL;
+}
+
+fault schedule_find(const char *name, const struct schedule_kind **out)
+{
+    *out = schedule_kind_named(name);
+    if (*out)
+        return OK;
+    const char *nearest = text_nearest(name, candidate, NULL);
+    struct shown said = text_shown(name);
+    return nearest ? FAIL(FAULT_USAGE, "there is no schedule '%s'; did you mean '%s'?", said.text, nearest)
+                   : FAIL(FAULT_USAGE, "there is no schedule '%s'; there are gpipe, 1f1b, interleaved, zb-h1, pipedream and 2bw",
+                          said.text);
+}
+
 /* ---- over several rounds ---- */
 
 static const struct actions *list_of(const struct schedule *s, size_t member, size_t round)

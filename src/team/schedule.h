@@ -77,6 +77,8 @@ struct schedule_kind {
 };
 extern const struct schedule_kind *const schedule_rows[]; /* ends with NULL */
 const struct schedule_kind *schedule_kind_named(const char *name); /* NULL: there is none */
+/* The same; a fault says which name is nearest. */
+fault schedule_find(const char *name, const struct schedule_kind **out);
 
 /* What each member computes in the first n_rounds rounds, micro-batches counted from the first of all; forward passes of those that
  * come after the last round are left out. */

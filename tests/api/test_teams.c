@@ -270,6 +270,7 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
     refused(f, "{kind: pipeline, size: 2, chunks: 2}", "", "team.chunks");
     refused(f, "{kind: pipeline, size: 2, schedule: interleaved}", "", "team.chunks");
     refused(f, "{kind: pipeline, size: 2, schedule: gpipe, warmup: 3}", "", "team.warmup");
+    refused(f, "{kind: pipeline, size: 2, warmup: 100}", "", "teams.yaml:6:14: team.schedule: a warm-up of 100");
     refused(f, "{kind: pipeline, size: 2, cut: nowhere}", "", "the network has no layer 'nowhere'");
     refused(f, "{kind: pipeline, size: 3, cut: [\"6\", \"3\"]}", "", "does not come after");
     refused(f, "{kind: pipeline, size: 3, cut: \"6\"}", "", "3 parts begin at the first layer and at 2 others, and 1 is named");
